@@ -316,6 +316,7 @@ static void stop_end(struct nfcm_op *op)
 	struct nfcm_process *p = container_of(op, struct nfcm_process, stop);
 	struct nfcm_file *file = op->file;
 
+	nfcm_requests_delist(&op->ch->epoch->control, p);
 	nfcm_assert_left(&p->node);
 	nfcm_assert_left(&op->node);
 	nfcm_channel_put(op->ch);
@@ -345,6 +346,7 @@ static struct nfcm_process *process_new(struct nfcm_op *op)
 	if (!p)
 		return NULL;
 	INIT_LIST_HEAD(&p->node);
+	INIT_LIST_HEAD(&p->beside);
 	nfcm_op_init(&p->stop, NFCOMMS_OP_CONTROL, stop_end);
 	nfcm_file_get(op->file);
 	p->stop.file = op->file;
@@ -366,6 +368,7 @@ static u32 start(struct nfcm_epoch *epoch, struct nfcm_op *op,
 	if (!p)
 		return NFC_ENOMEM;
 	nfcm_file_live(op->file, 1);
+	nfcm_requests_enlist(&epoch->control, p);
 	status = call(epoch, op, req, reply);
 	p->id = le64_to_cpu(reply->a);
 	p->first = le64_to_cpu(reply->b);
@@ -520,6 +523,7 @@ void nfcm_control_init(struct nfcm_epoch *epoch)
 	spin_lock_init(&k->lock);
 	INIT_LIST_HEAD(&k->queue);
 	INIT_LIST_HEAD(&k->later);
+	INIT_LIST_HEAD(&k->processes);
 	init_waitqueue_head(&k->wait);
 }
 

@@ -21,6 +21,9 @@ static void fence_work(struct work_struct *work)
 	struct nfcm_epoch *epoch = container_of(work, struct nfcm_epoch, fence);
 	u32 status = atomic_read(&epoch->down), i;
 
+	/* Before processes end with their operations. */
+	bool again = epoch->lost && nfcm_requests_blame(epoch);
+
 	trace_nfcomms_epoch(epoch->dev->minor, epoch->layout.epoch, status);
 	nfcm_hw_quiesce(epoch->dev);
 	nfcm_watch_stop(epoch);
@@ -30,7 +33,7 @@ static void fence_work(struct work_struct *work)
 	}
 	nfcm_hw_take_area(epoch);
 	nfcm_control_close(epoch);
-	if (READ_ONCE(epoch->dev->limits.recovery))
+	if (again || READ_ONCE(epoch->dev->limits.recovery))
 		mod_delayed_work(nfcm_wq, &epoch->dev->recover,
 				 msecs_to_jiffies(RECOVER_MS));
 	complete_all(&epoch->quiet);

@@ -10,6 +10,7 @@ static void epoch_free(struct kref *ref)
 
 	nfcm_assert_left(&epoch->control.queue);
 	nfcm_assert_left(&epoch->control.later);
+	nfcm_assert_left(&epoch->control.processes);
 	xa_destroy(&epoch->channels);
 	put_device(&epoch->dev->dev);
 	kvfree(epoch);
@@ -59,6 +60,7 @@ void nfcm_epoch_fail(struct nfcm_epoch *epoch, u32 status, const char *why)
 
 	if (atomic_cmpxchg(&epoch->down, 0, status))
 		return;
+	epoch->lost = why && status == NFC_ERESET;
 	if (status == NFC_EFAULT)
 		nfcm_count(dev, NFCM_COUNT_FAULTS, 1);
 	if (why)

@@ -14,7 +14,8 @@
  *	leaf	nfcm_file.process_lock	processes
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
- *	leaf	pool_lock		users, workers that pin, charged memory
+ *	leaf	pool_lock		workers that pin, charged memory
+ *	leaf	users_lock		users; also below nfcm_controller.lock
  *
  * Functions assert what their callers hold. nfcm_mailbox_unlock() completes what
  * ended while it was held. Nobody holds two mailboxes.
@@ -194,6 +195,7 @@ struct nfcm_controller {
 	bool running; /* work is queued or runs; it has a reference */
 	struct list_head queue; /* each file's next request, in turn … */
 	struct list_head later; /* STOPs to send again */
+	struct list_head processes; /* of files, until they have ended */
 	struct nfcm_op *current_op;
 	struct nfcm_channel *ch;
 	wait_queue_head_t wait; /* an operation ended, came or was cancelled */
@@ -212,6 +214,7 @@ struct nfcm_epoch {
 	struct iosys_map beat;
 	struct iosys_map park; /* words of the channels */
 	atomic_t down; /* enum nfc_status it ended with; 0: it has not */
+	bool lost; /* the device ended it; valid once down is not 0 */
 	struct work_struct fence;
 	struct completion quiet; /* DMA is fenced, every operation has ended */
 	struct xarray channels; /* by id; inserts without, the rest under the mailbox */
@@ -300,6 +303,7 @@ struct nfcm_dev {
 /* A process that a file started. */
 struct nfcm_process {
 	struct list_head node; /* file->processes */
+	struct list_head beside; /* of its epoch's others */
 	u32 epoch; /* number of the epoch it runs in */
 	u64 id;
 	u64 first; /* its targets */
@@ -424,6 +428,7 @@ void nfcm_channel_put(struct nfcm_channel *ch);
 /* Once, when the module comes and goes. */
 void nfcm_debugfs_init(void);
 void nfcm_debugfs_exit(void);
+void nfcm_users_fini(void);
 
 /* ---- nfcm_main.c, nfcm_hw.c: the module and the registers ---- */
 
@@ -478,7 +483,7 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
-/* ---- nfcm_import.c, nfcm_map.c: what devices reach, in nfcm_memory.h ---- */
+/* ---- nfcm_user.c, nfcm_import.c, nfcm_map.c: users, what devices reach: nfcm_memory.h ---- */
 
 /* ---- nfcm_op.c, nfcm_pin.c, nfcm_chunk.c, nfcm_pool.c, nfcm_region.c, nfcm_client.c: ops ---- */
 
@@ -519,6 +524,9 @@ struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k);
 void nfcm_requests_put_off(struct nfcm_controller *k, struct nfcm_op *op,
 			   unsigned int ms);
 void nfcm_requests_send_again(struct nfcm_controller *k);
+void nfcm_requests_enlist(struct nfcm_controller *k, struct nfcm_process *p);
+void nfcm_requests_delist(struct nfcm_controller *k, struct nfcm_process *p);
+bool nfcm_requests_blame(struct nfcm_epoch *epoch);
 void nfcm_requests_forget(struct nfcm_controller *k, struct list_head *list,
 			  struct nfcm_file *file);
 void nfcm_control_init(struct nfcm_epoch *epoch);

@@ -132,6 +132,7 @@ static void free_shared(void)
 		destroy_workqueue(nfcm_unpin_wq);
 	if (nfcm_wq)
 		destroy_workqueue(nfcm_wq);
+	nfcm_users_fini();
 	kmem_cache_destroy(nfcm_op_cache);
 }
 

@@ -94,6 +94,9 @@ struct nfcm_user {
 	struct list_head lacking; /* operations that wait for locked memory … */
 	struct list_head holders; /* … and those that have some */
 	unsigned long moved; /* when some was given back, in jiffies */
+	u32 losses; /* epochs that were lost beside its processes … */
+	unsigned long lost_at; /* … since then, in jiffies */
+	u64 loss; /* the last of them */
 };
 
 /* What another device's memory is mapped by. */
@@ -148,10 +151,15 @@ void nfcm_unpin_pages(struct page **pages, unsigned long count, bool dirty);
 const struct nfc_gather *nfcm_pins_list(const struct nfcm_op *op, u64 k,
 					u32 *length);
 
-/* ---- nfcm_pool.c ---- */
+/* ---- nfcm_user.c ---- */
 
 struct nfcm_user *nfcm_user_get(kuid_t uid);
 void nfcm_user_put(struct nfcm_user *user);
+void nfcm_user_blame(struct nfcm_user *user, u64 loss);
+bool nfcm_user_may_start(struct nfcm_user *user);
+
+/* ---- nfcm_pool.c ---- */
+
 bool nfcm_pool_admit(struct nfcm_op *op, bool *denied);
 bool nfcm_pool_queue(struct nfcm_op *op);
 int nfcm_pool_charge(struct nfcm_op *op, unsigned long pages);

@@ -18,51 +18,6 @@ enum {
 
 /* See the table of locks in nfcm_kmod.h: a leaf. */
 static DEFINE_SPINLOCK(pool_lock);
-static LIST_HEAD(users);
-
-/* The user's record, with a reference; NULL without memory. */
-struct nfcm_user *nfcm_user_get(kuid_t uid)
-{
-	struct nfcm_user *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL), *u;
-
-	spin_lock(&pool_lock);
-	list_for_each_entry(u, &users, node)
-		if (uid_eq(u->uid, uid))
-			break;
-	if (list_entry_is_head(u, &users, node) && fresh) {
-		fresh->uid = uid;
-		INIT_LIST_HEAD(&fresh->ready);
-		INIT_LIST_HEAD(&fresh->lacking);
-		INIT_LIST_HEAD(&fresh->holders);
-		list_add(&fresh->node, &users);
-		u = fresh;
-		fresh = NULL;
-	}
-	if (list_entry_is_head(u, &users, node))
-		u = NULL;
-	else
-		u->files++;
-	spin_unlock(&pool_lock);
-	kfree(fresh);
-	return u;
-}
-
-/* A file of the user is gone. */
-void nfcm_user_put(struct nfcm_user *user)
-{
-	spin_lock(&pool_lock);
-	if (--user->files)
-		user = NULL;
-	else
-		list_del(&user->node);
-	spin_unlock(&pool_lock);
-	if (!user)
-		return;
-	nfcm_assert_left(&user->ready);
-	nfcm_assert_left(&user->lacking);
-	nfcm_assert_left(&user->holders);
-	kfree(user);
-}
 
 /* ---- workers ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The queue of control requests: each file's next one is in it, and those behind
- * it wait there, so that files have their turns however many requests each has.
+ * Control requests and processes. The queue: each file's next one is in it, and those
+ * behind it wait there, so that files have their turns however many requests each has.
  */
 #include "nfcm_kmod.h"
 
@@ -78,4 +78,39 @@ void nfcm_requests_forget(struct nfcm_controller *k, struct list_head *list,
 			WRITE_ONCE(op->cancelled, true);
 		nfcm_requests_forget(k, &op->behind, file); /* one deep */
 	}
+}
+
+/* A process of a file: the device may be lost by it before it is said to have started. */
+void nfcm_requests_enlist(struct nfcm_controller *k, struct nfcm_process *p)
+{
+	spin_lock(&k->lock);
+	list_add_tail(&p->beside, &k->processes);
+	spin_unlock(&k->lock);
+}
+
+/* It has ended. */
+void nfcm_requests_delist(struct nfcm_controller *k, struct nfcm_process *p)
+{
+	spin_lock(&k->lock);
+	list_del_init(&p->beside);
+	spin_unlock(&k->lock);
+}
+
+/*
+ * The device is lost, which each user with a process may have caused. False if there
+ * was none.
+ */
+bool nfcm_requests_blame(struct nfcm_epoch *epoch)
+{
+	u64 loss = (u64)epoch->dev->minor << 32 | epoch->layout.epoch;
+	struct nfcm_controller *k = &epoch->control;
+	struct nfcm_process *p;
+	bool any;
+
+	spin_lock(&k->lock);
+	any = !list_empty(&k->processes);
+	list_for_each_entry(p, &k->processes, beside)
+		nfcm_user_blame(p->stop.file->user, loss);
+	spin_unlock(&k->lock);
+	return any;
 }

@@ -157,9 +157,10 @@ static void refuse(struct nfcm_op *op, u32 status, int error)
 /*
  * May the caller do this? A program is code that runs with all rights of
  * the device, so that to bring one in takes what a RESET does. A process that is
- * started is its file's and ends with it: that takes no more than a channel.
+ * started is its file's and ends with it: that takes no more than a channel, and a
+ * user beside whose processes the device was not lost again and again.
  */
-static int permit(const struct nfcomms_op *in)
+static int permit(struct nfcm_file *file, const struct nfcomms_op *in)
 {
 	struct nfc_control c;
 
@@ -168,6 +169,9 @@ static int permit(const struct nfcomms_op *in)
 	memcpy(&c, in->payload, sizeof(c));
 	if (le16_to_cpu(c.op) == NFC_CONTROL_LOAD && !capable(CAP_SYS_ADMIN))
 		return -EPERM;
+	if (le16_to_cpu(c.op) == NFC_CONTROL_START &&
+	    !nfcm_user_may_start(file->user) && !capable(CAP_SYS_ADMIN))
+		return -EDQUOT;
 	return 0;
 }
 
@@ -182,7 +186,7 @@ static struct nfcm_op *submit_make(struct nfcm_file *file,
 	int rc = check(in);
 
 	if (!rc)
-		rc = permit(in);
+		rc = permit(file, in);
 	if (rc)
 		return ERR_PTR(rc);
 	op = op_alloc(file, in);

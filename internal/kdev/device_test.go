@@ -79,6 +79,9 @@ func TestRights(t *testing.T) {
 		require.NotErrorIs(t, err, bridge.ErrInvalid)
 		require.ErrorContains(t, err, says)
 	}
+	err := dev.refused(&op{}, syscall.EDQUOT)
+	require.ErrorIs(t, err, bridge.ErrBusy)
+	require.ErrorContains(t, err, "lost three times in ten minutes")
 }
 
 // TestResetErrors: what a reset may be refused for, at Open and later.

@@ -67,6 +67,8 @@ func (d *Device) refused(o *op, errno syscall.Errno) error {
 		return d.memoryErr(o, size, errno)
 	case syscall.EPERM:
 		return fmt.Errorf("%w: it brings code into the device and needs CAP_SYS_ADMIN", errno)
+	case syscall.EDQUOT:
+		return fmt.Errorf("%w: the device was lost three times in ten minutes beside processes of this user: %w", bridge.ErrBusy, errno)
 	case syscall.EACCES:
 		return fmt.Errorf("%w: the device node is open to read only", errno)
 	case syscall.EAGAIN:

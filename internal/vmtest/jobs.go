@@ -223,8 +223,8 @@ const neverAborted = "drop+1:aborted"
 // neverWithdrawn is the script of a device that keeps what is taken back.
 const neverWithdrawn = "drop+1:withdrawn"
 
-// hangs is the script of a device that stops for good, until it is reset.
-const hangs = "hang@30"
+// hangs is the script of a device that stops again and again, each time until it is reset.
+const hangs = "hang@30+30"
 
 // neverInterrupts is the script of a device whose interrupts are all lost.
 const neverInterrupts = "irq-drop+1"

@@ -44,6 +44,8 @@ static const struct {
 	{ EAGAIN, "not now" },
 	{ EFAULT, "memory cannot be used" },
 	{ EPERM, "needs CAP_SYS_ADMIN" },
+	{ EDQUOT, "the device was lost too often beside processes of this "
+		  "user" },
 	{ EACCES, "permission denied: join the group nfcomms-dev" },
 	{ ENOTTY, "no device of the module nfcomms" },
 	{ ECONNREFUSED, "nobody serves the socket" },
