@@ -4,6 +4,7 @@
  * stands for what its addresses name. The kernel tells when that changes, and a
  * region whose pages are not those any more is revoked: transfers do without it.
  */
+#include <linux/bitmap.h>
 #include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -45,7 +46,7 @@ struct nfcm_region {
 	struct page **pages;
 	struct nfcm_map map;
 	struct mmu_interval_notifier notifier;
-	unsigned long seq; /* its, when the pages were those of the addresses */
+	unsigned long *stale; /* a bit a page: its address may name another; under the lock */
 	struct work_struct check; /* whether pages are gone */
 	struct work_struct release;
 };
@@ -157,6 +158,7 @@ static void region_free(struct nfcm_region *r)
 		unpin(r);
 	if (r->charged)
 		nfcm_pool_forget(file->user, r->span.mm, r->npages);
+	kvfree(r->stale);
 	kvfree(r->pages);
 	mmdrop(r->span.mm);
 	kfree(r);
@@ -223,6 +225,22 @@ static void check_work(struct work_struct *work)
 	}
 }
 
+/* The page that has an address of the region's. */
+static unsigned long index_of(const struct nfcm_region *r, u64 address)
+{
+	return PHYS_PFN(address) - PHYS_PFN(r->span.start);
+}
+
+/* What these addresses name may be other pages now. */
+static void make_stale(struct nfcm_region *r, u64 start, u64 end)
+{
+	unsigned long first = index_of(r, max(start, r->span.start));
+	unsigned long last = index_of(r, min(end, r->span.end) - 1);
+
+	lockdep_assert_held(&regions_of(r)->lock);
+	bitmap_set(r->stale, first, last - first + 1);
+}
+
 /* The kernel changes what some of the addresses name, or what may be done there. */
 static bool memory_changes(struct mmu_interval_notifier *notifier,
 			   const struct mmu_notifier_range *range,
@@ -236,11 +254,11 @@ static bool memory_changes(struct mmu_interval_notifier *notifier,
 		revoke(r);
 		return true;
 	}
-	if (!r->pages) /* an import: the addresses are its name */
-		return true;
 	spin_lock(&regions_of(r)->lock);
 	mmu_interval_set_seq(notifier, seq);
-	if (range->event == MMU_NOTIFY_CLEAR && r->ready)
+	if (r->stale) /* else an import: the addresses are its name */
+		make_stale(r, range->start, range->end);
+	if (range->event == MMU_NOTIFY_CLEAR && r->ready && r->stale)
 		queue_work(nfcm_unpin_wq, &r->check);
 	spin_unlock(&regions_of(r)->lock);
 	return true;
@@ -250,45 +268,72 @@ static const struct mmu_interval_notifier_ops notifier_ops = {
 	.invalidate = memory_changes,
 };
 
-/* Do the addresses still name the pages that are pinned? In the owner's context. */
-static bool same_pages(struct nfcm_region *r)
+/*
+ * Pages that may be others, from *first on and below end, at most so many as are
+ * compared at a time: how many, and *first of them.
+ */
+static unsigned long next_stale(struct nfcm_region *r, unsigned long *first,
+				unsigned long end)
 {
-	unsigned long at = r->span.start & PAGE_MASK, i, k, n;
+	unsigned long last;
+
+	spin_lock(&regions_of(r)->lock);
+	*first = find_next_bit(r->stale, end, *first);
+	last = find_next_zero_bit(r->stale, min(end, *first + COMPARED), *first);
+	spin_unlock(&regions_of(r)->lock);
+	return last - *first;
+}
+
+/* Do the addresses of these pages still name them? In the owner's context. */
+static bool same_pages(struct nfcm_region *r, unsigned long i, unsigned long end)
+{
+	unsigned long at = r->span.start & PAGE_MASK, k, n;
 	struct page *now[COMPARED];
 	bool same = true;
 
-	for (i = 0; i < r->npages && same; i += n) {
-		n = min_t(unsigned long, r->npages - i, COMPARED);
+	while (same && (n = next_stale(r, &i, end))) {
 		if (nfcm_pin_pages(at + (i << PAGE_SHIFT), n, now,
 				   r->write ? FOLL_WRITE : 0))
 			return false;
 		for (k = 0; k < n; k++)
 			same &= now[k] == r->pages[i + k];
 		unpin_user_pages(now, n);
+		i += n;
 		cond_resched();
 	}
 	return same;
 }
 
 /*
- * Something was changed since it was last known that the addresses name the pages:
- * compare. False if they do not. In the owner's context; it has a reference.
+ * Something was changed since it was last known that the addresses of a transfer name
+ * these pages: compare. False if they do not. In the owner's context; it has a reference.
  */
-static bool compare_pages(struct nfcm_region *r)
+static bool compare_pages(struct nfcm_region *r, const struct span *s)
 {
-	unsigned long seq;
+	unsigned long first = index_of(r, s->start);
+	unsigned long end = index_of(r, s->end - 1) + 1, seq;
 	bool again;
 
 	do {
 		seq = mmu_interval_read_begin(&r->notifier);
-		if (!same_pages(r))
+		if (!same_pages(r, first, end))
 			return false;
 		spin_lock(&regions_of(r)->lock);
 		again = mmu_interval_read_retry(&r->notifier, seq);
-		r->seq = seq;
+		if (!again)
+			bitmap_clear(r->stale, first, end - first);
 		spin_unlock(&regions_of(r)->lock);
 	} while (again);
 	return true;
+}
+
+/* Are some of these pages stale? */
+static bool any_stale(const struct nfcm_region *r, const struct span *s)
+{
+	unsigned long end = index_of(r, s->end - 1) + 1;
+
+	return r->stale &&
+	       find_next_bit(r->stale, end, index_of(r, s->start)) < end;
 }
 
 /* ---- transfers ---- */
@@ -314,10 +359,10 @@ struct nfcm_region *nfcm_region_use(struct nfcm_file *file, u64 address,
 		r = NULL;
 	if (r) {
 		refcount_inc(&r->ref);
-		changed = mmu_interval_read_retry(&r->notifier, r->seq);
+		changed = any_stale(r, &s);
 	}
 	spin_unlock(&all->lock);
-	if (!changed || compare_pages(r))
+	if (!changed || compare_pages(r, &s))
 		return r;
 	revoke(r);
 	nfcm_region_done(r);
@@ -340,6 +385,23 @@ void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
 
 /* ---- its beginning ---- */
 
+/* Note from now on what becomes of so many pages, which are not pinned yet. */
+static int watch_pages(struct nfcm_region *r, unsigned long n)
+{
+	unsigned long *stale = kvcalloc(BITS_TO_LONGS(n), sizeof(*stale),
+					GFP_KERNEL_ACCOUNT);
+
+	if (!r->pages || !stale) {
+		kvfree(stale);
+		return -ENOMEM;
+	}
+	spin_lock(&regions_of(r)->lock);
+	r->stale = stale;
+	spin_unlock(&regions_of(r)->lock);
+	mmu_interval_read_begin(&r->notifier); /* until what began before is over */
+	return 0;
+}
+
 /* Pin its pages, of which the limit of locked memory must have room for all. */
 static int pin(struct nfcm_region *r)
 {
@@ -355,11 +417,10 @@ static int pin(struct nfcm_region *r)
 	if (rc)
 		return rc;
 	r->pages = kvcalloc(n, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
-	r->seq = mmu_interval_read_begin(&r->notifier);
-	rc = r->pages ? nfcm_pin_pages(start, n, r->pages,
-				       FOLL_LONGTERM |
-					       (r->write ? FOLL_WRITE : 0)) :
-			-ENOMEM;
+	rc = watch_pages(r, n);
+	if (!rc)
+		rc = nfcm_pin_pages(start, n, r->pages,
+				    FOLL_LONGTERM | (r->write ? FOLL_WRITE : 0));
 	if (rc) {
 		nfcm_pool_forget(r->file->user, r->span.mm, n);
 		return rc;

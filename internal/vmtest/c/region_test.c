@@ -30,6 +30,7 @@ enum {
 	ROUNDS = 40, /* of each pair */
 	NOBODY = 65534,
 	GREEDY = 8, /* threads */
+	LATE = 512, /* pages that processors have not counted yet */
 };
 
 #define HUGE (1ull << 36) /* bytes, whose pages take 128 MiB to list */
@@ -480,6 +481,35 @@ CASE(its_owner_ended)
 	check_pins();
 }
 
+static int ends(void *argument)
+{
+	(void)argument;
+	return 0;
+}
+
+/* A fork has every page compared, but a transfer compares its own alone, and each once. */
+CASE(forked_and_used_in_part)
+{
+	uint8_t *p = small_pages(LARGE, 1);
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	long before;
+
+	CHECK_EQ(registers(fd, p, LARGE), 0);
+	CHECK_EQ(wait_child(child(ends, NULL)), 0);
+	before = released();
+	there_and_back(fd, loop, p, p, PAGE, 2);
+	CHECK(released() - before < LATE);
+	there_and_back(fd, loop, p, p, LARGE, 3);
+	CHECK(released() - before > LARGE / PAGE - LATE);
+	before = released();
+	there_and_back(fd, loop, p, p, LARGE, 4);
+	CHECK(released() - before < LATE);
+	close(fd);
+	free_pages(p, LARGE);
+	check_pins();
+}
+
 static int over_memlock(void *argument)
 {
 	struct rlimit r = { 8 * PAGE, 8 * PAGE };
@@ -665,7 +695,6 @@ static void *watcher(void *argument)
 /* Register and give back: how often the watcher had the processor half way. */
 static long seen_half_way(int fd, const uint8_t *p)
 {
-	enum { LATE = 512 }; /* pages that processors have not counted yet */
 	struct watch w = { .seen = 0 };
 	pthread_t thread;
 
