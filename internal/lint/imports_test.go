@@ -33,7 +33,8 @@ var allowed = []struct {
 	{"internal/mesh", []string{"bridge", "bridge/abi", "internal/firmware"}, nil},
 	{"internal/mesh/udp", []string{"bridge", "internal/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
 	{"internal/nodes", []string{"bridge", "bridge/abi"}, nil},
-	{"internal/shm", []string{"bridge", "bridge/abi", "internal/logqueue", "bridge/mailbox", "internal/nodes", "internal/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
+	{"internal/arena", []string{"bridge", "bridge/abi", "internal/shmwire"}, []string{sys}},
+	{"internal/shm", []string{"bridge", "bridge/abi", "internal/arena", "internal/logqueue", "bridge/mailbox", "internal/nodes", "internal/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"internal/kdev", []string{"bridge", "bridge/abi", "internal/kdev/debugapi", "internal/kdev/uapi", "internal/logqueue", "internal/meter", "internal/region", "internal/stamp", "internal/waiter"}, []string{sys}},
 	{"internal/kdev/debugapi", nil, nil},
 	{"internal/kdev/uapi", nil, nil},
@@ -142,7 +143,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "bridge/bridgetest", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
+	case "bridge/abi", "internal/arena", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "bridge/bridgetest", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

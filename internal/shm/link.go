@@ -273,5 +273,15 @@ func (l *link) why() error {
 	return l.broken
 }
 
-// alive reports whether there still are answers.
-func (l *link) alive() bool { return l.why() == nil }
+// Alive reports whether there still are answers.
+func (l *link) Alive() bool { return l.why() == nil }
+
+// MapMemory makes memory of this process known to the device.
+func (l *link) MapMemory(address, size uint64, file int) error {
+	return l.ask(&shmwire.Message{Kind: shmwire.Map, Address: address, Size: size}, file)
+}
+
+// UnmapMemory ends that.
+func (l *link) UnmapMemory(address, size uint64) {
+	_ = l.ask(&shmwire.Message{Kind: shmwire.Unmap, Address: address, Size: size}) // a device that is gone has none
+}

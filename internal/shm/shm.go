@@ -19,6 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/arena"
 	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
@@ -81,7 +82,7 @@ func openHost(ctx context.Context, o options, info bridge.Info, log *logqueue.Qu
 type port struct {
 	options options
 	events  *logqueue.Queue
-	memory  arenas
+	memory  arena.Arenas
 	copied  atomic.Bool // the log says that buffers are copied
 
 	mu   sync.RWMutex // guards what follows against Restart
@@ -142,7 +143,7 @@ func (p *port) use(l *link) error {
 	if l.size != p.size {
 		place = nil
 	}
-	area, err := mapFile(l.area, place, l.size, 0)
+	area, err := arena.MapFile(l.area, place, l.size, 0)
 	if err != nil {
 		return fmt.Errorf("map mailbox area: %w", err)
 	}
@@ -150,7 +151,7 @@ func (p *port) use(l *link) error {
 		p.old = append(p.old, mapping{p.area, p.size})
 	}
 	p.area, p.size, p.link = area, l.size, l
-	return p.memory.join(l)
+	return p.memory.Join(l)
 }
 
 // Area returns the mailbox area of the present epoch.
@@ -183,7 +184,7 @@ func (p *port) Assist() bool { return false }
 
 // Map returns where the device reaches memory of a region: where it lies, if it is of Alloc.
 func (p *port) Map(data []byte) (uint64, error) {
-	if !p.memory.reached(data) {
+	if !p.memory.Reached(data) {
 		return 0, nil
 	}
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
@@ -193,7 +194,7 @@ func (p *port) Map(data []byte) (uint64, error) {
 func (p *port) Unmap(uint64, uint64) {}
 
 // Alloc returns memory that the device reaches.
-func (p *port) Alloc(size int) ([]byte, error) { return p.memory.alloc(size, true) }
+func (p *port) Alloc(size int) ([]byte, error) { return p.memory.Alloc(size, true) }
 
 // Free takes it back, and lifts a protection that its user gave it. Nobody gets memory of which the
 // user has unmapped a part.
@@ -210,7 +211,7 @@ func (p *port) Stage(size int) ([]byte, uint64, error) {
 	if !p.copied.Swap(true) {
 		p.events.Info("buffers are copied once more: memory of Alloc is not", "address", p.options.path)
 	}
-	mem, err := p.memory.alloc(size, false)
+	mem, err := p.memory.Alloc(size, false)
 	return mem, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), err
 }
 
@@ -219,7 +220,7 @@ func (p *port) Fill(mem, data []byte) (int, error) { return fault.Give(mem, data
 
 // Unstage takes it back.
 func (p *port) Unstage(mem []byte) {
-	p.memory.free(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem))
+	p.memory.Free(mem)
 }
 
 // Fence has the device stop all DMA. A device that does not answer soon keeps the memory that it has,
@@ -243,7 +244,7 @@ func (p *port) linked() *link {
 // cover puts copies in the place of all memory, once for a device process that does not answer.
 func (p *port) cover(l *link) {
 	l.covering.Do(func() {
-		copied, err := p.memory.cover()
+		copied, err := p.memory.Cover()
 		if err != nil {
 			p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
 			return
@@ -283,7 +284,7 @@ func (p *port) Close() error {
 	defer p.mu.Unlock()
 	p.link.end(fmt.Errorf("device %w", bridge.ErrClosed))
 	p.link.close()
-	p.memory.end()
+	p.memory.End()
 	for _, m := range append(p.old, mapping{p.area, p.size}) {
 		_ = unix.MunmapPtr(m.base, uintptr(m.size)) // it is mapped
 	}

@@ -206,68 +206,10 @@ func TestLateDevice(t *testing.T) {
 	require.EqualValues(t, 6, asked.Load())
 }
 
-// TestArena: pages are dealt out and come back in any order, and Alloc gives zeros.
-func TestArena(t *testing.T) {
-	a, err := newArena(1)
-	require.NoError(t, err)
-	defer a.release()
-	whole := arenaSize / abi.PageSize
-	var first []int
-	for i := range 10 {
-		at, ok := a.take(i + 1)
-		require.True(t, ok)
-		first = append(first, at)
-		copy(a.hand(at, i+1, abi.PageSize, true), "dirty")
-	}
-	_, ok := a.take(whole)
-	require.False(t, ok)
-	for _, i := range []int{3, 1, 2, 9, 0, 5, 7, 8, 6, 4} {
-		a.give(first[i], i+1)
-	}
-	require.Equal(t, []span{{0, whole}}, a.free)
-	require.Zero(t, a.used)
-	at, ok := a.take(whole)
-	require.True(t, ok)
-	require.Equal(t, make([]byte, 100*abi.PageSize), a.hand(at, whole, 100*abi.PageSize, true))
-}
-
-// TestCover: what a device that does not answer writes later reaches nobody.
-func TestCover(t *testing.T) {
-	a, err := newArena(1)
-	require.NoError(t, err)
-	m := arenas{list: []*arena{a}}
-	defer m.end()
-	device, err := mapFile(a.fd, nil, a.size, 0)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, unix.MunmapPtr(device, uintptr(a.size))) }()
-	_, ok := a.take(1)
-	require.True(t, ok)
-	seen := a.bytes(0, 4)
-	copy(seen, "mine")
-	theirs := (&arena{base: device}).bytes(0, 4)
-	require.Equal(t, "mine", string(theirs))
-	_, err = m.cover()
-	require.NoError(t, err)
-	copy(theirs, "late")
-	require.Equal(t, "mine", string(seen))
-}
-
 // TestUsualPlaces: a list of devices takes no time and disturbs nobody.
 func TestUsualPlaces(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := bridge.Devices(ctx)
 	require.NoError(t, err)
-}
-
-// TestFreeAfterClose: a device may be closed between the two steps of Alloc, which then gives back
-// memory that is gone.
-func TestFreeAfterClose(t *testing.T) {
-	a, err := newArena(1)
-	require.NoError(t, err)
-	m := arenas{list: []*arena{a}}
-	_, err = m.alloc(100, true)
-	require.NoError(t, err)
-	m.end()
-	m.free(a.at(), 100)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
@@ -26,7 +25,7 @@ func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAcce
 		return nil, err
 	}
 	l := t.port.linked()
-	remote, err := t.port.memory.window(l, mem, access)
+	remote, err := t.port.window(l, mem, access)
 	if err != nil {
 		t.unanswered(l, err)
 		return nil, fmt.Errorf("window of %d bytes: %w", len(mem), err)
@@ -34,25 +33,25 @@ func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAcce
 	return &hostWindow{t, l, remote}, nil
 }
 
-// window has the device process reach memory of an arena for others.
-func (m *arenas) window(l *link, mem []byte, access bridge.WindowAccess) (bridge.FabricWindow, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
-	a := m.findLocked(at)
-	if a == nil || uint64(at-a.at())+uint64(len(mem)) > a.size {
-		return bridge.FabricWindow{}, fmt.Errorf("only memory of Alloc is reached: %w", bridge.ErrNotSupported)
+// window has the device process reach memory of Alloc for others.
+func (p *port) window(l *link, mem []byte, access bridge.WindowAccess) (w bridge.FabricWindow, err error) {
+	reached := p.memory.With(mem, func(file int, offset uint64) {
+		ask := shmwire.Message{Kind: shmwire.Window, Address: offset, Size: uint64(len(mem)), Epoch: uint32(access)}
+		var answer shmwire.Message
+		if answer, _, err = l.request(&ask, 0, file); err != nil {
+			return
+		}
+		node, ok := shmwire.NodeOf(answer.Size)
+		if !ok {
+			err = fmt.Errorf("%w: a window of no node: %w", bridge.ErrDeviceLost, shmwire.ErrForeign)
+			return
+		}
+		w = bridge.FabricWindow{Node: node, Key: answer.Address}
+	})
+	if !reached {
+		err = fmt.Errorf("only memory of Alloc is reached: %w", bridge.ErrNotSupported)
 	}
-	ask := shmwire.Message{Kind: shmwire.Window, Address: uint64(at - a.at()), Size: uint64(len(mem)), Epoch: uint32(access)}
-	answer, _, err := l.request(&ask, 0, a.fd)
-	if err != nil {
-		return bridge.FabricWindow{}, err
-	}
-	node, ok := shmwire.NodeOf(answer.Size)
-	if !ok {
-		return bridge.FabricWindow{}, fmt.Errorf("%w: a window of no node: %w", bridge.ErrDeviceLost, shmwire.ErrForeign)
-	}
-	return bridge.FabricWindow{Node: node, Key: answer.Address}, nil
+	return w, err
 }
 
 // Remote returns what others need to know of it.

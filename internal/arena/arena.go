@@ -1,6 +1,6 @@
 //go:build linux
 
-package shm
+package arena
 
 import (
 	"errors"
@@ -25,8 +25,18 @@ const (
 	arenaStep = 2 << 20
 )
 
-// mapFile maps a whole file, in the place of what is at an address, or anywhere.
-func mapFile(fd int, at unsafe.Pointer, size uint64, flags int) (unsafe.Pointer, error) {
+// Device is a device that reaches memory where it lies in this process.
+type Device interface {
+	// MapMemory makes a file of so many bytes known, at its address in this process.
+	MapMemory(address, size uint64, file int) error
+	// UnmapMemory ends that.
+	UnmapMemory(address, size uint64)
+	// Alive reports whether the device still answers.
+	Alive() bool
+}
+
+// MapFile maps a whole file, in the place of what is at an address, or anywhere.
+func MapFile(fd int, at unsafe.Pointer, size uint64, flags int) (unsafe.Pointer, error) {
 	if at != nil {
 		flags |= unix.MAP_FIXED
 	}
@@ -48,12 +58,13 @@ type arena struct {
 	mapped bool   // the device knows it
 }
 
-// arenas is all such memory of a device, dealt out in pages.
-type arenas struct {
-	mu    sync.Mutex // guards all of it
-	list  []*arena
-	link  *link // whom new ones are made known to
-	ended bool
+// Arenas is all such memory of a device, dealt out in pages. The zero Arenas has none; its
+// methods are safe for concurrent use.
+type Arenas struct {
+	mu     sync.Mutex // guards all of it
+	list   []*arena
+	device Device // that new ones are made known to
+	ended  bool
 }
 
 func pagesOf(size int) int { return (size-1)/abi.PageSize + 1 }
@@ -73,7 +84,7 @@ func newArena(size int) (*arena, error) {
 		err = shmwire.Seal(fd)
 	}
 	if err == nil {
-		a.base, err = mapFile(fd, nil, whole, unix.MAP_NORESERVE)
+		a.base, err = MapFile(fd, nil, whole, unix.MAP_NORESERVE)
 	}
 	if err != nil {
 		_ = syscall.Close(fd)
@@ -129,8 +140,8 @@ func (a *arena) give(first, pages int) {
 	}
 }
 
-// alloc returns so many bytes from the start of a page. They are zero if asked for.
-func (m *arenas) alloc(size int, zero bool) ([]byte, error) {
+// Alloc returns so many bytes from the start of a page. They are zero if asked for.
+func (m *Arenas) Alloc(size int, zero bool) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -167,11 +178,11 @@ func (a *arena) hand(first, pages, size int, zero bool) []byte {
 	return mem
 }
 
-// announceLocked makes an arena known to the device. One that is lost hears of it with
-// the next link. Must hold mu.
-func (m *arenas) announceLocked(a *arena) error {
-	err := m.link.ask(&shmwire.Message{Kind: shmwire.Map, Address: uint64(a.at()), Size: a.size}, a.fd)
-	if err != nil && m.link.alive() {
+// announceLocked makes an arena known to the device. One that is lost is told with the next
+// Join. Must hold mu.
+func (m *Arenas) announceLocked(a *arena) error {
+	err := m.device.MapMemory(uint64(a.at()), a.size, a.fd)
+	if err != nil && m.device.Alive() {
 		a.release()
 		return err
 	}
@@ -180,7 +191,7 @@ func (m *arenas) announceLocked(a *arena) error {
 }
 
 // findLocked returns the arena of memory, nil if there is none. Must hold mu.
-func (m *arenas) findLocked(at uintptr) *arena {
+func (m *Arenas) findLocked(at uintptr) *arena {
 	for _, a := range m.list {
 		if at-a.at() < uintptr(a.size) {
 			return a
@@ -189,17 +200,31 @@ func (m *arenas) findLocked(at uintptr) *arena {
 	return nil
 }
 
-// reached reports whether all of data lies in an arena.
-func (m *arenas) reached(data []byte) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
-	a := m.findLocked(at)
-	return a != nil && uint64(at-a.at())+uint64(len(data)) <= a.size
+// Reached reports whether the device reaches all of data.
+func (m *Arenas) Reached(data []byte) bool {
+	return m.With(data, func(int, uint64) {})
 }
 
-// free takes memory back. An arena that nobody uses goes, but for one.
-func (m *arenas) free(at uintptr, size int) {
+// With calls use with the file that holds mem, and where in it; false if the device does not reach
+// mem. The memory stays there meanwhile.
+func (m *Arenas) With(mem []byte, use func(file int, offset uint64)) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	a := m.findLocked(at)
+	if a == nil || uint64(at-a.at())+uint64(len(mem)) > a.size {
+		return false
+	}
+	use(a.fd, uint64(at-a.at()))
+	return true
+}
+
+// Free takes memory of Alloc back. An arena that nobody uses goes, but for one.
+func (m *Arenas) Free(mem []byte) {
+	m.free(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem))
+}
+
+func (m *Arenas) free(at uintptr, size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended { // the device was closed, and all memory with it, while somebody allocated
@@ -210,19 +235,19 @@ func (m *arenas) free(at uintptr, size int) {
 	if a.used > 0 || len(m.list) == 1 {
 		return
 	}
-	_ = m.link.ask(&shmwire.Message{Kind: shmwire.Unmap, Address: uint64(a.at()), Size: a.size}) // a device that is gone has none
+	m.device.UnmapMemory(uint64(a.at()), a.size) // a device that is gone has none
 	i := slices.Index(m.list, a)
 	m.list = slices.Delete(m.list, i, i+1)
 	a.release()
 }
 
-// join makes all memory known over a new link.
-func (m *arenas) join(l *link) error {
+// Join makes all memory known to a device, and that which comes later.
+func (m *Arenas) Join(d Device) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.link = l
+	m.device = d
 	for _, a := range m.list {
-		err := l.ask(&shmwire.Message{Kind: shmwire.Map, Address: uint64(a.at()), Size: a.size}, a.fd)
+		err := d.MapMemory(uint64(a.at()), a.size, a.fd)
 		if a.mapped = err == nil; err != nil {
 			return fmt.Errorf("map %d bytes: %w", a.size, err)
 		}
@@ -230,10 +255,10 @@ func (m *arenas) join(l *link) error {
 	return nil
 }
 
-// cover puts copies in the place of all memory: a device that does not answer keeps what
+// Cover puts copies in the place of all memory: a device that does not answer keeps what
 // it has, and reaches nothing that this process uses any more. It returns the number of bytes
 // copied, which a device may keep beside the copies.
-func (m *arenas) cover() (copied uint64, err error) {
+func (m *Arenas) Cover() (copied uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.list {
@@ -244,7 +269,7 @@ func (m *arenas) cover() (copied uint64, err error) {
 		n, err := other.copyFrom(a)
 		copied += n
 		if err == nil {
-			_, err = mapFile(other.fd, a.base, a.size, unix.MAP_NORESERVE)
+			_, err = MapFile(other.fd, a.base, a.size, unix.MAP_NORESERVE)
 		}
 		if err != nil {
 			other.release()
@@ -294,7 +319,8 @@ func (a *arena) copyPages(other *arena, at, end int64) (copied uint64, err error
 	return copied, nil
 }
 
-func (m *arenas) end() {
+// End gives all memory back.
+func (m *Arenas) End() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.list {

@@ -1,0 +1,112 @@
+//go:build linux
+
+package arena
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// blocks returns how many bytes of a file there are.
+func blocks(t *testing.T, fd int) int64 {
+	t.Helper()
+	var s unix.Stat_t
+	require.NoError(t, unix.Fstat(fd, &s))
+	return s.Blocks * 512
+}
+
+// TestCoverIsSparse: of memory that is kept from a device that does not answer, what was used is
+// copied, and no page is made that nobody touched, whatever its user protected.
+func TestCoverIsSparse(t *testing.T) {
+	const size, huge = 1 << 30, 2 << 20
+	a, err := newArena(size)
+	require.NoError(t, err)
+	m := Arenas{list: []*arena{a}}
+	defer m.End()
+	first, ok := a.take(size/abi.PageSize - 10)
+	require.True(t, ok)
+	require.Zero(t, first)
+	mem := a.bytes(0, size)
+	for _, at := range []int{0, 5*huge - 1, 300 << 20, size - 11*abi.PageSize, size - abi.PageSize} {
+		mem[at] = byte(at>>20) + 1
+	}
+	before := blocks(t, a.fd)
+	old, err := unix.Dup(a.fd) // as the device has it
+	require.NoError(t, err)
+	defer unix.Close(old)
+	require.NoError(t, unix.Mprotect(mem[300<<20:301<<20], unix.PROT_NONE))
+
+	copied, err := m.Cover()
+	require.NoError(t, err)
+	require.LessOrEqual(t, copied, uint64(before))
+	require.Equal(t, before, blocks(t, old))
+	require.LessOrEqual(t, blocks(t, a.fd), before)
+	for _, at := range []int{0, 5*huge - 1, 300 << 20, size - 11*abi.PageSize} {
+		require.Equal(t, byte(at>>20)+1, mem[at], at)
+	}
+	_, err = unix.Pwrite(old, []byte{0xff}, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, mem[0], "the device has another")
+}
+
+// TestArena: pages are dealt out and come back in any order, and Alloc gives zeros.
+func TestArena(t *testing.T) {
+	a, err := newArena(1)
+	require.NoError(t, err)
+	defer a.release()
+	whole := arenaSize / abi.PageSize
+	var first []int
+	for i := range 10 {
+		at, ok := a.take(i + 1)
+		require.True(t, ok)
+		first = append(first, at)
+		copy(a.hand(at, i+1, abi.PageSize, true), "dirty")
+	}
+	_, ok := a.take(whole)
+	require.False(t, ok)
+	for _, i := range []int{3, 1, 2, 9, 0, 5, 7, 8, 6, 4} {
+		a.give(first[i], i+1)
+	}
+	require.Equal(t, []span{{0, whole}}, a.free)
+	require.Zero(t, a.used)
+	at, ok := a.take(whole)
+	require.True(t, ok)
+	require.Equal(t, make([]byte, 100*abi.PageSize), a.hand(at, whole, 100*abi.PageSize, true))
+}
+
+// TestCover: what a device that does not answer writes later reaches nobody.
+func TestCover(t *testing.T) {
+	a, err := newArena(1)
+	require.NoError(t, err)
+	m := Arenas{list: []*arena{a}}
+	defer m.End()
+	device, err := MapFile(a.fd, nil, a.size, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.MunmapPtr(device, uintptr(a.size))) }()
+	_, ok := a.take(1)
+	require.True(t, ok)
+	seen := a.bytes(0, 4)
+	copy(seen, "mine")
+	theirs := (&arena{base: device}).bytes(0, 4)
+	require.Equal(t, "mine", string(theirs))
+	_, err = m.Cover()
+	require.NoError(t, err)
+	copy(theirs, "late")
+	require.Equal(t, "mine", string(seen))
+}
+
+// TestFreeAfterClose: a device may be closed between the two steps of Alloc, which then gives back
+// memory that is gone.
+func TestFreeAfterClose(t *testing.T) {
+	a, err := newArena(1)
+	require.NoError(t, err)
+	m := Arenas{list: []*arena{a}}
+	_, err = m.Alloc(100, true)
+	require.NoError(t, err)
+	m.End()
+	m.free(a.at(), 100)
+}
