@@ -36,8 +36,8 @@ const (
 )
 
 // Handler serves /metrics, /healthz, /readyz, with Pprof /debug/pprof/, and a
-// page at / that names them. Scrapes that come at the same time share one
-// gathering.
+// page at / that names them. All scrapes within a second share one page in each
+// form that they ask for.
 func Handler(o HandlerOptions) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -46,14 +46,12 @@ func Handler(o HandlerOptions) http.Handler {
 		o.Ready = o.Live
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
-		ErrorLog:       slog.NewLogLogger(o.Logger.Handler(), slog.LevelError),
-		ErrorHandling:  promhttp.ContinueOnError,
-		Timeout:        scrapeTime,
-		CoalesceGather: true,
+	mux.Handle("GET /metrics", &answers{kept: make(map[form]*answer), render: promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
+		ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelError),
+		ErrorHandling: promhttp.ContinueOnError,
 		// Where a scraper asks for it; it alone carries exemplars as text.
 		EnableOpenMetrics: true,
-	}))
+	})})
 	mux.Handle("GET /healthz", probe(o.Live))
 	mux.Handle("GET /readyz", probe(o.Ready))
 	pages := []string{"/metrics", "/healthz", "/readyz"}
