@@ -63,7 +63,11 @@ const answerTime = 30 * time.Second
 // newWeb returns an HTTP server. Each listener has its own: the exporter toolkit
 // changes the server it is given.
 func (d *daemon) newWeb(handler http.Handler) *http.Server {
+	// Over HTTP/2 one connection has hundreds of requests, and memory for each. A scraper needs one.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	return &http.Server{
+		Protocols:         &protocols,
 		Handler:           handler,
 		ReadHeaderTimeout: d.conf.Limits.Handshake,
 		ReadTimeout:       d.conf.Limits.Handshake,

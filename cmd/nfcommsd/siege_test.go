@@ -34,6 +34,11 @@ var sieges = map[string]func(address string){
 	"strangers": strangers,
 	"silent":    silent,
 	"visitors":  visitors,
+	"connects":  connects,
+	"resets":    resets,
+	"streams":   streams,
+	"readers":   readers,
+	"again":     again,
 }
 
 // crowdSize is how many user ids the crowd has.
@@ -74,8 +79,11 @@ func crowd(address string) {
 }
 
 // elsewhere connects from an address of this machine that is not the usual one.
-func elsewhere(address string) (net.Conn, error) {
-	from := net.IPv4(127, 1, byte(rand.IntN(256)), byte(1+rand.IntN(254)))
+func elsewhere(address string) (net.Conn, error) { return dialFrom(1, 256, address) }
+
+// dialFrom connects from some address of 127.network.0.0, of so many networks below it.
+func dialFrom(network byte, networks int, address string) (net.Conn, error) {
+	from := net.IPv4(127, network, byte(rand.IntN(networks)), byte(1+rand.IntN(254)))
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: 5 * time.Second}
 	return d.Dial("tcp", address)
 }
@@ -101,6 +109,16 @@ func strangers(address string) {
 		})
 	}
 	all.Wait()
+}
+
+// connects begins connections from two thousand addresses, a thousand times a second and more, and says nothing.
+func connects(address string) {
+	parallel(4, func() {
+		if conn, err := dialFrom(2, 8, address); err == nil {
+			conn.Close()
+		}
+		time.Sleep(time.Millisecond)
+	})
 }
 
 // silent holds connections on which no handshake begins.
@@ -145,8 +163,18 @@ type answers map[string]time.Duration
 
 func (a answers) ask(t testing.TB, name string, call func() error) {
 	begin := time.Now()
-	require.Eventually(t, func() bool { return call() == nil }, patience, 10*time.Millisecond, name)
+	var failed []error
+	require.Eventually(t, func() bool {
+		err := call()
+		if err != nil {
+			failed = append(failed, err)
+		}
+		return err == nil
+	}, patience, 10*time.Millisecond, name)
 	a[name] = max(a[name], time.Since(begin))
+	if len(failed) > 0 {
+		t.Logf("%s: answered at try %d, before: %v", name, len(failed)+1, failed[0])
+	}
 }
 
 func (a answers) String() string {
@@ -157,9 +185,14 @@ func (a answers) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// fromAnywhere dials from an address that the daemon most likely never saw.
+func fromAnywhere(_ context.Context, address string) (net.Conn, error) {
+	return dialFrom(3, 256, address)
+}
+
 // askOnce asks over a connection of its own.
-func askOnce(t testing.TB, target string, creds credentials.TransportCredentials) error {
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(creds))
+func askOnce(t testing.TB, target string, creds credentials.TransportCredentials, o ...grpc.DialOption) error {
+	conn, err := grpc.NewClient(target, append(o, grpc.WithTransportCredentials(creds))...)
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = healthpb.NewHealthClient(conn).Check(deadline(t), &healthpb.HealthCheckRequest{})
@@ -186,7 +219,7 @@ func scrape(address string) error {
 }
 
 // TestSoakAdmin attacks all three listeners, with many users and without
-// certificates: an admin is answered throughout, and memory stays bounded.
+// certificates, from its start on: an admin is answered throughout, and memory stays bounded.
 func TestSoakAdmin(t *testing.T) {
 	total := max(*soakFor, shortSoak)
 	ca, tcp, web := testcert.New(t), freePort(t), freePort(t)
@@ -205,15 +238,14 @@ func TestSoakAdmin(t *testing.T) {
 			return err
 		})
 		took.ask(t, "new on UNIX", func() error { return askOnce(t, "unix://"+p.socket, insecure.NewCredentials()) })
-		took.ask(t, "new on TLS", func() error { return askOnce(t, tcp, chief) })
+		took.ask(t, "new on TLS", func() error { return askOnce(t, tcp, chief, grpc.WithContextDialer(fromAnywhere)) })
 		took.ask(t, "HTTP", func() error { return scrape(web) })
 	}
-	round()
-	clear(took)
 	stops := []func() time.Duration{
-		attackers(t, "unix://"+p.socket, "flood", "idle", "calls"), besiege(t, "unix://"+p.socket, "crowd"),
-		besiege(t, tcp, "strangers", "silent"), besiege(t, web, "visitors"),
+		attackers(t, "unix://"+p.socket, "flood", "idle", "calls", "streams"), besiege(t, "unix://"+p.socket, "crowd"),
+		besiege(t, tcp, "strangers", "silent", "connects"), besiege(t, web, "visitors"),
 	}
+	time.Sleep(100 * time.Millisecond) // so that the daemon knows nobody else before
 	most, n := 0, 0
 	for end := time.Now().Add(total); time.Now().Before(end); n++ {
 		round()
