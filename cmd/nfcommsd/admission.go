@@ -25,7 +25,7 @@ const mostWaiting = 256
 // of a local connection, or of one over HTTP, less than a tenth.
 var (
 	localPace = listen.Pace{Known: 500}
-	tlsPace   = listen.Pace{Stranger: 20, Strangers: 50, Known: 200}
+	tlsPace   = listen.Pace{Stranger: 20, Strangers: 500, Known: 200}
 	webPace   = listen.Pace{Stranger: 100, Strangers: 200, Known: 500}
 )
 

@@ -132,6 +132,19 @@ func TestSilentStrangersDoNotLockOutOfTLS(t *testing.T) {
 	p.stop()
 }
 
+// TestConnectsDoNotLockOutOfTLS: connections from many addresses that say nothing keep nobody out,
+// also not a client that the daemon sees for the first time.
+func TestConnectsDoNotLockOutOfTLS(t *testing.T) {
+	p, address, ca := overTLS(t)
+	for range 400 {
+		conn, err := elsewhere(address)
+		require.NoError(t, err)
+		conn.Close()
+	}
+	require.NoError(t, askTCP(t, address, ca.Issue(t, "chief", "").Client(t, ca)))
+	p.stop()
+}
+
 // TestIdleClientsDoNotLockOutOfHTTP: idle connections, before a request or after
 // one, make room for one that has a request.
 func TestIdleClientsDoNotLockOutOfHTTP(t *testing.T) {

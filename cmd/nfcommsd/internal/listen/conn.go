@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -17,6 +18,8 @@ type Conn struct {
 	net.Conn
 	door *door
 	from string // its source
+
+	begun atomic.Bool // its client sent something
 
 	// Guarded by the lock of the door.
 	place  place
@@ -39,6 +42,16 @@ const (
 // Source returns where the connection comes from: an address, of IPv6 the
 // network of it, or the user of a UNIX socket.
 func (c *Conn) Source() string { return c.from }
+
+// Read reads. The first bytes of a connection whose owner is not known yet count against the pace of
+// its source: a handshake or a request begins. Too many in a second close the connection.
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.begun.Swap(true) && !c.door.begin(c) {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
 
 // Settle counts the connection as one of its owner's. ErrFull if there is no
 // place, and net.ErrClosed if it had to go already.

@@ -31,8 +31,10 @@ type Limits struct {
 }
 
 // Pace is how many new connections are taken per second; a second's worth may
-// come at once. What is beyond is closed at once: a client that is told can try
-// again. A source is known once a connection of it settled, for knownTime.
+// come at once. A connection counts when its owner is known, or else when its
+// client sends something: one that says nothing takes nothing from those that do.
+// What is beyond is closed at once: a client that is told can try again. A source
+// is known once a connection of it settled, for knownTime.
 type Pace struct {
 	// Stranger is for each source that is not known, Strangers for all of them
 	// together, and Known for each that is.
@@ -172,11 +174,12 @@ func (d *door) admit(conn net.Conn) *Conn {
 // enterLocked finds a place for a new connection. It returns why there is none,
 // or the one that has to go for it. Must hold mu.
 func (d *door) enterLocked(c *Conn, owner Owner) (why Reason, evicted *Conn) {
-	if !owner.Privileged && !d.inPaceLocked(c.from) {
-		return TooFast, nil
-	}
 	if d.limits.Who != nil {
-		if !d.settleLocked(c, owner) {
+		c.begun.Store(true)
+		switch {
+		case !owner.Privileged && !d.inPaceLocked(c.from):
+			return TooFast, nil
+		case !d.settleLocked(c, owner):
 			return Full, nil
 		}
 		return "", nil
@@ -186,6 +189,18 @@ func (d *door) enterLocked(c *Conn, owner Owner) (why Reason, evicted *Conn) {
 	}
 	d.waitLocked(c)
 	return "", evicted
+}
+
+// begin counts a connection whose client sent something. One beyond the pace is closed.
+func (d *door) begin(c *Conn) bool {
+	d.mu.Lock()
+	ok := d.inPaceLocked(c.from)
+	d.mu.Unlock()
+	if !ok {
+		_ = c.Close()
+		d.limits.Refused(c.from, TooFast)
+	}
+	return ok
 }
 
 // inPaceLocked counts a new connection of a source. What is beyond the pace of
@@ -245,7 +260,7 @@ func (d *door) waitLocked(c *Conn) {
 }
 
 // evictLocked takes out the oldest connection of the source that waits with the
-// most, one that never settled if there is any. Must hold mu.
+// most, one that sent nothing if there is any, or one that never settled. Must hold mu.
 func (d *door) evictLocked() (victim *Conn) {
 	most := 0
 	for e := d.waiting.Front(); e != nil; e = e.Next() {
@@ -253,7 +268,7 @@ func (d *door) evictLocked() (victim *Conn) {
 	}
 	for e := d.waiting.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*Conn)
-		if d.sources[c.from].waiting == most && (victim == nil || victim.proven && !c.proven) {
+		if d.sources[c.from].waiting == most && (victim == nil || c.rank() < victim.rank()) {
 			victim = c
 		}
 	}
@@ -261,6 +276,18 @@ func (d *door) evictLocked() (victim *Conn) {
 		d.leaveLocked(victim)
 	}
 	return victim
+}
+
+// rank orders connections that wait by what their clients did. Must hold mu.
+func (c *Conn) rank() int {
+	switch {
+	case c.proven:
+		return 2
+	case c.begun.Load():
+		return 1
+	default:
+		return 0
+	}
 }
 
 // settleLocked gives a connection a place of its owner's; false if there is

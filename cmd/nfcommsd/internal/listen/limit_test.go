@@ -2,6 +2,7 @@ package listen
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -13,14 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// from is a connection of an address that only counts its closing.
+// from is a connection of an address that counts its closing, and whose client sends zeros.
 type from struct {
 	net.Conn
 	address net.Addr
 	closed  *int
 }
 
-func (f from) RemoteAddr() net.Addr { return f.address }
+func (f from) RemoteAddr() net.Addr       { return f.address }
+func (f from) Read(b []byte) (int, error) { return len(b), nil }
 func (f from) Close() error {
 	*f.closed++
 	return nil
@@ -40,10 +42,19 @@ func newRig(l Limits) *rig {
 	return r
 }
 
-// take admits a connection of an address.
-func (r *rig) take(address string) *Conn {
+// silent admits a connection of an address.
+func (r *rig) silent(address string) *Conn {
 	ip := net.ParseIP(address)
 	return r.admit(from{address: &net.TCPAddr{IP: ip, Port: 1}, closed: &r.closed})
+}
+
+// take admits a connection that sends something. It is nil if that was too fast.
+func (r *rig) take(address string) *Conn {
+	c := r.silent(address)
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		return nil
+	}
+	return c
 }
 
 // TestACallerMayHaveAsManyAsAreFree: one takes half, the next half of the rest,
@@ -141,6 +152,19 @@ func TestPace(t *testing.T) {
 		time.Sleep(2 * knownTime)
 		require.Equal(t, 4, burst("192.0.2.1"), "a stranger again")
 	})
+}
+
+// TestSilenceTakesNothing: connections that say nothing do not count against the pace, and go before
+// those that do.
+func TestSilenceTakesNothing(t *testing.T) {
+	r := newRig(Limits{Open: 10, Waiting: 10, Pace: Pace{Stranger: 1, Strangers: 1, Known: 1}})
+	first := r.take("192.0.2.1")
+	for i := range 100 {
+		require.NotNil(t, r.silent(fmt.Sprintf("198.51.100.%d", i)))
+	}
+	require.NoError(t, first.Settle(Owner{"a", false}))
+	require.Nil(t, r.take("192.0.2.2"))
+	require.Contains(t, r.refused, "192.0.2.2 pace")
 }
 
 // TestSourcesAreForgotten once they tell nothing.
