@@ -68,7 +68,7 @@ gzip -9nc "$work/layer" >"$work/layer.gz"
 read -r packed packed_size < <(blob "$work/layer.gz")
 cat >"$work/config" <<END
 {"created":"$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)","architecture":"$arch","os":"linux",
-"config":{"User":"65532:65532","ExposedPorts":{"7451/tcp":{}},"Env":["PATH=/usr/bin"],"Entrypoint":$(words ENTRYPOINT),"Cmd":$(words CMD),
+"config":{"User":"65532:65532","ExposedPorts":{"7451/tcp":{}},"Env":["PATH=/usr/bin","$(sed -n 's/^ENV //p' deploy/container/Containerfile)"],"Entrypoint":$(words ENTRYPOINT),"Cmd":$(words CMD),
 "Labels":{"org.opencontainers.image.version":"$version","org.opencontainers.image.source":"https://github.com/nfcomms/nfcomms"}},
 "rootfs":{"type":"layers","diff_ids":["$layer"]},"history":[{"created_by":"deploy/container/build.sh"}]}
 END
