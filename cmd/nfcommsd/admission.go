@@ -26,7 +26,7 @@ const mostWaiting = 256
 var (
 	localPace = listen.Pace{Known: 500}
 	tlsPace   = listen.Pace{Stranger: 20, Strangers: 500, Known: 200}
-	webPace   = listen.Pace{Stranger: 100, Strangers: 200, Known: 500}
+	webPace   = listen.Pace{Stranger: 100, Strangers: 200, Known: 500, Requests: 50}
 )
 
 // Names of the listeners, in metrics and log lines.
@@ -117,18 +117,39 @@ func (d *daemon) logRefusal(listener, source string, why listen.Reason, detail s
 // limitLocal bounds the connections of a UNIX socket, whose owners the kernel
 // tells.
 func (d *daemon) limitLocal(l net.Listener) net.Listener {
-	return d.limit(l, localListener, localPace, func(conn net.Conn) (listen.Owner, error) {
+	limits := d.limits(localListener, localPace)
+	limits.Who = func(conn net.Conn) (listen.Owner, error) {
 		who, err := access.LocalOf(conn.(*net.UnixConn))
 		return d.ownerOf(who), err
-	})
+	}
+	return listen.Limit(l, limits)
 }
 
-// limit bounds the connections of a listener.
-func (d *daemon) limit(l net.Listener, name string, pace listen.Pace, who func(net.Conn) (listen.Owner, error)) net.Listener {
-	return listen.Limit(l, listen.Limits{
-		Open: d.conf.Limits.Connections, Reserved: d.conf.Limits.AdminConnections, Waiting: mostWaiting, Pace: pace, Who: who,
+// limitWeb bounds the connections of HTTP: of a UNIX socket, and of the loopback
+// interface, they are those of users, and else of addresses.
+func (d *daemon) limitWeb(l net.Listener) net.Listener {
+	limits := d.limits(webListener, webPace)
+	limits.Late, limits.Who = true, func(conn net.Conn) (listen.Owner, error) {
+		switch c := conn.(type) {
+		case *net.UnixConn:
+			who, err := access.LocalOf(c)
+			return d.ownerOf(who), err
+		case *net.TCPConn:
+			if uid, err := listen.LoopbackUser(c); err == nil {
+				return d.ownerOf(access.Local{UID: uid}), nil
+			}
+		}
+		return listen.Owner{}, nil
+	}
+	return listen.Limit(l, limits)
+}
+
+// limits are what all listeners have in common.
+func (d *daemon) limits(name string, pace listen.Pace) listen.Limits {
+	return listen.Limits{
+		Open: d.conf.Limits.Connections, Reserved: d.conf.Limits.AdminConnections, Waiting: mostWaiting, Pace: pace,
 		Refused: func(source string, why listen.Reason) { d.refused.add(name, source, why, "") },
-	})
+	}
 }
 
 // ownerOf is whom a connection is counted as.
@@ -172,23 +193,50 @@ func (s settling) Clone() credentials.TransportCredentials {
 	return settling{s.TransportCredentials.Clone(), s.d}
 }
 
-// settleWeb counts a connection of HTTP as its source's while a request of it is
-// served, and as waiting before and after.
-func (d *daemon) settleWeb(conn net.Conn, state http.ConnState) {
+// webConn returns the listener's connection below one of HTTP.
+func webConn(conn net.Conn) (*listen.Conn, bool) {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
 		conn = over.NetConn()
 	}
 	c, ok := conn.(*listen.Conn)
+	return c, ok
+}
+
+// settleWeb counts a connection of HTTP as its source's while a request of it is
+// served, and as waiting before and after.
+func (d *daemon) settleWeb(conn net.Conn, state http.ConnState) {
+	c, ok := webConn(conn)
 	if !ok {
 		return
 	}
 	switch state {
 	case http.StateActive:
-		if err := c.Settle(listen.Owner{Name: c.Source()}); errors.Is(err, listen.ErrFull) {
+		if err := c.Settle(listen.Owner{}); errors.Is(err, listen.ErrFull) {
 			d.refused.add(webListener, c.Source(), listen.Full, "")
 			c.Close()
 		}
 	case http.StateIdle:
 		c.Wait()
 	}
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// withConn notes the connection of requests.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := webConn(conn); ok {
+		ctx = context.WithValue(ctx, connKey{}, c)
+	}
+	return ctx
+}
+
+// paced serves requests no faster than the pace of their source.
+func paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*listen.Conn); ok && c.Request(r.Context()) != nil {
+			return // the client is gone
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/listen"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 )
@@ -133,19 +134,19 @@ func (d *daemon) start(s *sockets) {
 		d.serveOn(d.limitLocal(l), d.local.Serve)
 	}
 	for _, l := range s.remote {
-		d.serveOn(d.limit(l, tlsListener, tlsPace, nil), d.remote.Serve)
+		d.serveOn(listen.Limit(l, d.limits(tlsListener, tlsPace)), d.remote.Serve)
 	}
 	if len(s.web) == 0 {
 		return
 	}
-	handler := d.webHandler()
+	handler := paced(d.webHandler())
 	for _, l := range s.web {
 		if d.conf.HTTP.WebConfig == "" && isOpen(l) {
 			d.log.Warn("metrics are open to everybody who reaches the address: see http.web_config", "address", l.Addr().String())
 		}
 		server := d.newWeb(handler)
 		d.webs = append(d.webs, server)
-		d.serveOn(d.limit(l, webListener, webPace, nil), func(l net.Listener) error {
+		d.serveOn(d.limitWeb(l), func(l net.Listener) error {
 			return web.Serve(l, server, d.webFlags(), d.log)
 		})
 	}

@@ -75,6 +75,7 @@ func (d *daemon) newWeb(handler http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeaders,
 		ConnState:         d.settleWeb,
+		ConnContext:       withConn,
 		ErrorLog:          plainLog(d.log),
 	}
 }

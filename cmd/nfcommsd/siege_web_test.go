@@ -163,7 +163,7 @@ func soakScrapes(t *testing.T, secure bool, attacks []string) {
 	p.env = append(p.env, "GOMEMLIMIT=384MiB")
 	p.run()
 	p.await("READY=1")
-	stop := besiege(t, web, attacks...)
+	stop := attackers(t, web, attacks...)
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return dial() },
 	}}

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -16,8 +17,10 @@ var ErrFull = errors.New("too many connections")
 // Conn is a connection of a listener with limits.
 type Conn struct {
 	net.Conn
-	door *door
-	from string // its source
+	door  *door
+	from  string // its source
+	named bool   // the source is its owner, not an address
+	peer  Owner  // whose it is as far as its source says
 
 	begun atomic.Bool // its client sent something
 
@@ -53,10 +56,30 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Settle counts the connection as one of its owner's. ErrFull if there is no
-// place, and net.ErrClosed if it had to go already.
+// Request waits until its source may ask for more, one more each time: a client
+// that asks too often waits, and no other. It returns the context's error.
+func (c *Conn) Request(ctx context.Context) error {
+	d := c.door
+	if d.limits.Pace.Requests == 0 || c.peer.Privileged {
+		return nil
+	}
+	d.mu.Lock()
+	s := d.sourceLocked(c.from)
+	if s.request == nil {
+		s.request = limiter(d.limits.Pace.Requests)
+	}
+	pace := s.request
+	d.mu.Unlock()
+	return pace.Wait(ctx)
+}
+
+// Settle counts the connection as one of its owner's, by default its source's.
+// ErrFull if there is no place, and net.ErrClosed if it had to go already.
 func (c *Conn) Settle(owner Owner) error {
 	d := c.door
+	if owner.Name == "" {
+		owner = c.peer
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {

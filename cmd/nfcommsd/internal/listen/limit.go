@@ -23,9 +23,11 @@ type Limits struct {
 	Waiting int
 	// Pace bounds what is taken per second.
 	Pace Pace
-	// Who returns whose a connection is when it is accepted; nil where only a
-	// handshake or a request can tell.
+	// Who returns whose a connection is when it is accepted, or an Owner without
+	// a name where only a handshake or a request can tell; nil: for none.
 	Who func(net.Conn) (Owner, error)
+	// Late: a connection waits until Settle also if Who named its owner.
+	Late bool
 	// Refused is told of each connection that is closed for a limit.
 	Refused func(source string, why Reason)
 }
@@ -39,6 +41,8 @@ type Pace struct {
 	// Stranger is for each source that is not known, Strangers for all of them
 	// together, and Known for each that is.
 	Stranger, Strangers, Known int
+	// Requests is for what Request counts, of each source.
+	Requests int
 }
 
 // Owner is whose a connection is.
@@ -123,6 +127,7 @@ type source struct {
 	known   time.Time // until when
 	pace    *rate.Limiter
 	quick   bool // pace is that of a known source
+	request *rate.Limiter
 }
 
 // leastSweep is the number of sources that are kept without a look.
@@ -154,10 +159,13 @@ func (d *door) admit(conn net.Conn) *Conn {
 			d.limits.Refused(err.Error(), Unknown)
 			return nil
 		}
+	}
+	if c.named = owner.Name != ""; c.named {
 		c.from = owner.Name
 	}
+	c.peer = Owner{Name: c.from, Privileged: owner.Privileged}
 	d.mu.Lock()
-	why, evicted := d.enterLocked(c, owner)
+	why, evicted := d.enterLocked(c)
 	d.mu.Unlock()
 	if evicted != nil {
 		evicted.Conn.Close()
@@ -173,13 +181,13 @@ func (d *door) admit(conn net.Conn) *Conn {
 
 // enterLocked finds a place for a new connection. It returns why there is none,
 // or the one that has to go for it. Must hold mu.
-func (d *door) enterLocked(c *Conn, owner Owner) (why Reason, evicted *Conn) {
-	if d.limits.Who != nil {
+func (d *door) enterLocked(c *Conn) (why Reason, evicted *Conn) {
+	if c.named && !d.limits.Late {
 		c.begun.Store(true)
 		switch {
-		case !owner.Privileged && !d.inPaceLocked(c.from):
+		case !d.inPaceLocked(c):
 			return TooFast, nil
-		case !d.settleLocked(c, owner):
+		case !d.settleLocked(c, c.peer):
 			return Full, nil
 		}
 		return "", nil
@@ -194,7 +202,7 @@ func (d *door) enterLocked(c *Conn, owner Owner) (why Reason, evicted *Conn) {
 // begin counts a connection whose client sent something. One beyond the pace is closed.
 func (d *door) begin(c *Conn) bool {
 	d.mu.Lock()
-	ok := d.inPaceLocked(c.from)
+	ok := d.inPaceLocked(c)
 	d.mu.Unlock()
 	if !ok {
 		_ = c.Close()
@@ -205,10 +213,13 @@ func (d *door) begin(c *Conn) bool {
 
 // inPaceLocked counts a new connection of a source. What is beyond the pace of
 // its source takes nothing from other strangers. Must hold mu.
-func (d *door) inPaceLocked(from string) bool {
+func (d *door) inPaceLocked(c *Conn) bool {
+	if c.peer.Privileged {
+		return true
+	}
 	now := time.Now()
-	s := d.sources[from]
-	known := d.limits.Who != nil || s != nil && now.Before(s.known)
+	s := d.sources[c.from]
+	known := c.named || s != nil && now.Before(s.known)
 	if s != nil && !s.paceOf(known, d.limits.Pace).AllowN(now, 1) {
 		return false
 	}
@@ -216,7 +227,7 @@ func (d *door) inPaceLocked(from string) bool {
 		return false
 	}
 	if s == nil { // so that those who are refused are not kept
-		return d.sourceLocked(from).paceOf(known, d.limits.Pace).AllowN(now, 1)
+		return d.sourceLocked(c.from).paceOf(known, d.limits.Pace).AllowN(now, 1)
 	}
 	return true
 }
@@ -241,7 +252,7 @@ func (d *door) sourceLocked(from string) *source {
 	if len(d.sources) >= d.sweepAt {
 		now := time.Now()
 		for name, s := range d.sources {
-			if s.waiting == 0 && now.After(s.known) && (s.pace == nil || s.pace.TokensAt(now) >= float64(s.pace.Burst())) {
+			if s.waiting == 0 && now.After(s.known) && full(s.pace, now) && full(s.request, now) {
 				delete(d.sources, name)
 			}
 		}
@@ -250,6 +261,11 @@ func (d *door) sourceLocked(from string) *source {
 	s := &source{}
 	d.sources[from] = s
 	return s
+}
+
+// full reports whether a pace has nothing to remember.
+func full(pace *rate.Limiter, now time.Time) bool {
+	return pace == nil || pace.TokensAt(now) >= float64(pace.Burst())
 }
 
 // waitLocked puts a connection among those that wait. Must hold mu.
@@ -307,7 +323,7 @@ func (d *door) settleLocked(c *Conn, owner Owner) bool {
 		return false
 	}
 	c.owner, c.proven = owner, true
-	if d.limits.Who == nil {
+	if !c.named {
 		d.sourceLocked(c.from).known = time.Now().Add(knownTime)
 	}
 	return true

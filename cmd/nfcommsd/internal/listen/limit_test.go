@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -254,4 +255,42 @@ func TestCloseEndsThoseThatWait(t *testing.T) {
 	_, err = here[0].Write([]byte("x"))
 	require.NoError(t, err)
 	require.NoError(t, here[0].Close())
+}
+
+// TestNamedMayBeLate: an owner who is known from the start is counted by name, and takes a place
+// only once it is of use.
+func TestNamedMayBeLate(t *testing.T) {
+	owner := Owner{"a", false}
+	r := newRig(Limits{Open: 4, Reserved: 1, Waiting: 2, Late: true, Pace: Pace{Stranger: 1, Strangers: 1, Known: 3},
+		Who: func(net.Conn) (Owner, error) { return owner, nil }})
+	first, second := r.take("127.0.0.1"), r.take("127.0.0.1")
+	require.Zero(t, r.settled)
+	require.NoError(t, first.Settle(Owner{}))
+	require.NoError(t, second.Settle(Owner{}))
+	require.Equal(t, map[string]int{"a": 2}, r.holders)
+	require.ErrorIs(t, r.take("127.0.0.1").Settle(Owner{}), ErrFull)
+	require.Nil(t, r.take("127.0.0.1"), "the pace of a known source")
+	owner = Owner{"root", true}
+	require.NoError(t, r.take("127.0.0.1").Settle(Owner{}), "held to no pace")
+	owner = Owner{}
+	require.NoError(t, r.take("127.0.0.1").Settle(Owner{}), "an address")
+	require.Nil(t, r.take("192.0.2.1"), "a stranger")
+}
+
+// TestRequestsHaveAPace: a source that asks too often waits, and no other does.
+func TestRequestsHaveAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Limits{Open: 100, Waiting: 100, Pace: Pace{Requests: 10}})
+		busy, quiet := r.take("192.0.2.1"), r.take("192.0.2.2")
+		begin := time.Now()
+		for range 30 {
+			require.NoError(t, busy.Request(t.Context()))
+		}
+		require.Equal(t, 2*time.Second, time.Since(begin))
+		require.NoError(t, quiet.Request(t.Context()))
+		require.Equal(t, 2*time.Second, time.Since(begin))
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, busy.Request(gone), context.Canceled)
+	})
 }
