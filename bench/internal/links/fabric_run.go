@@ -71,12 +71,17 @@ func (b *fabricBench) hops(ctx context.Context, r *FabricReport) error {
 		if err != nil {
 			return err
 		}
-		slices.Sort(took)
-		at := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Nanoseconds()) / 2 }
-		r.Hops = append(r.Hops, FabricHops{Hops: len(way), P50Ns: at(0.5), P99Ns: at(0.99), P9999Ns: at(0.9999)})
+		r.Hops = append(r.Hops, hopsOf(len(way), took))
 	}
 	slices.SortFunc(r.Hops, func(a, z FabricHops) int { return a.Hops - z.Hops })
 	return nil
+}
+
+// hopsOf computes the percentiles of half of each round trip; it sorts them.
+func hopsOf(hops int, trips []time.Duration) FabricHops {
+	slices.Sort(trips)
+	at := func(q float64) float64 { return float64(trips[int(q*float64(len(trips)-1))].Nanoseconds()) / 2 }
+	return FabricHops{Hops: hops, P50Ns: at(0.5), P99Ns: at(0.99), P9999Ns: at(0.9999)}
 }
 
 // sizes sends from node 0 to its first neighbour.
@@ -102,14 +107,19 @@ func (b *fabricBench) sizes(ctx context.Context, r *FabricReport) error {
 				count *= 2
 				continue
 			}
-			r.Sizes = append(r.Sizes, FabricSize{
-				Size: size, MBs: float64(after.Bytes-before.Bytes) / took.Seconds() / 1e6,
-				PacketsPerSec: float64(after.Came-before.Came) / took.Seconds(),
-			})
+			r.Sizes = append(r.Sizes, sizeOf(size, before, after, took))
 			break
 		}
 	}
 	return nil
+}
+
+// sizeOf computes the rates of what arrived between two counts.
+func sizeOf(size int, before, after mesh.Totals, took time.Duration) FabricSize {
+	return FabricSize{
+		Size: size, MBs: float64(after.Bytes-before.Bytes) / took.Seconds() / 1e6,
+		PacketsPerSec: float64(after.Came-before.Came) / took.Seconds(),
+	}
 }
 
 // load runs a load to its end.
@@ -130,20 +140,25 @@ func (b *fabricBench) all(ctx context.Context, r *FabricReport) error {
 	if err := b.load(ctx, l); err != nil {
 		return err
 	}
-	took := time.Since(begin).Seconds()
+	took := time.Since(begin)
 	after, err := b.m.Totals()
 	if err != nil {
 		return err
 	}
-	r.All = FabricAll{
-		Packets: after.Came - before.Came, Seconds: took, MBs: float64(after.Bytes-before.Bytes) / took / 1e6,
-		BlockedNs: float64(after.Blocked-before.Blocked) / max(float64(after.Forwarded-before.Forwarded), 1),
-	}
+	r.All = allOf(before, after, took)
 	want := uint64(b.m.Nodes() * (b.m.Nodes() - 1) * l.Count)
 	if r.All.Packets != want || after.Changed > 0 || after.Doubled > 0 {
 		return fmt.Errorf("all to all: %d of %d packets came, %d changed, %d doubled", r.All.Packets, want, after.Changed, after.Doubled)
 	}
 	return nil
+}
+
+// allOf computes what arrived between two counts, and how long first packets of inputs waited.
+func allOf(before, after mesh.Totals, took time.Duration) FabricAll {
+	return FabricAll{
+		Packets: after.Came - before.Came, Seconds: took.Seconds(), MBs: float64(after.Bytes-before.Bytes) / took.Seconds() / 1e6,
+		BlockedNs: float64(after.Blocked-before.Blocked) / max(float64(after.Forwarded-before.Forwarded), 1),
+	}
 }
 
 // firstLink of node 0 leads to another node.
