@@ -176,8 +176,9 @@ func (s *latencySide) batch(ctx context.Context, n int) error {
 	return nil
 }
 
-// latencySides starts the device's ends: sinks to consume, floods to produce.
-func latencySides(ctx context.Context, dev *nfcomms.Device, size int) ([]*latencySide, error) {
+// latencySides starts the device's ends: sinks to consume, floods to produce. Messages are from and
+// to local; a transfer is from and to bulk, and is copied to or from local.
+func latencySides(ctx context.Context, dev *nfcomms.Device, local, bulk []byte) ([]*latencySide, error) {
 	var sinks [2]*compare.Program
 	var floods [2]*compare.Producer
 	for i := range 2 {
@@ -189,7 +190,7 @@ func latencySides(ctx context.Context, dev *nfcomms.Device, size int) ([]*latenc
 			return nil, err
 		}
 	}
-	local, bulk := compare.Buffer(size), compare.Buffer(size)
+	size := len(local)
 	none := func(context.Context, int) error { return nil }
 	sides := []*latencySide{
 		{direction: "h2d", path: "direct", begin: none,
@@ -223,7 +224,7 @@ func latencySides(ctx context.Context, dev *nfcomms.Device, size int) ([]*latenc
 func Measure(ctx context.Context, dev *nfcomms.Device, o Options, errw io.Writer) (*Report, error) {
 	r := &Report{Header: cli.NewHeader("latency", dev), Batches: o.Batches, Batch: o.Batch,
 		Size: o.Size, PaperDirectUs: PaperDirectUs}
-	sides, err := latencySides(ctx, dev, o.Size)
+	sides, err := latencySides(ctx, dev, compare.Buffer(o.Size), compare.Buffer(o.Size))
 	if err != nil {
 		return nil, err
 	}
