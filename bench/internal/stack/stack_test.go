@@ -33,6 +33,7 @@ func TestStackJSON(t *testing.T) {
 		for i, p := range c.Points {
 			require.Equal(t, []int{4096, 8000, 16384}[i], p.Size)
 			require.Positive(t, p.GBs)
+			require.Positive(t, p.CPUSPerGB)
 			require.Positive(t, p.TheoryGBs)
 			require.Positive(t, p.Software)
 			require.LessOrEqual(t, p.Software, 1.0)
@@ -72,6 +73,8 @@ func TestStackJSON(t *testing.T) {
 	for _, b := range r.Beside {
 		require.Positive(t, b.GoNS)
 		require.Positive(t, b.CNS)
+		require.Positive(t, b.GoCPUNS)
+		require.Positive(t, b.CCPUNS)
 	}
 	require.Len(t, r.Loose, 2*6)
 	require.Len(t, r.Slides, 6)
