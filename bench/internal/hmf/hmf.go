@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -174,10 +175,11 @@ type Row struct {
 	Packages int     `json:"packages"`
 	FirstMS  float64 `json:"first_ms,omitempty"`
 	// FirstPacketUS is the time of the first packet, in which the sides meet.
-	FirstPacketUS float64   `json:"first_packet_us,omitempty"`
-	MS            stat.Stat `json:"ms"`
-	GrossKiB      float64   `json:"gross_kib_s"`
-	NetKiB        float64   `json:"net_kib_s"`
+	FirstPacketUS float64 `json:"first_packet_us,omitempty"`
+	// MS is of the packages of all pairs; its percentiles are those of the slowest pair.
+	MS       stat.Stat `json:"ms"`
+	GrossKiB float64   `json:"gross_kib_s"`
+	NetKiB   float64   `json:"net_kib_s"`
 	// Verified counts the packets that the receivers checked.
 	Verified uint64  `json:"verified,omitempty"`
 	CPUS     float64 `json:"cpu_s,omitempty"`
@@ -250,20 +252,33 @@ func (o *Options) PairsAtOnce(ctx context.Context, pairs, size, packet int, name
 	return row, failed
 }
 
-// merge is one Stat of several pairs: what they did together.
+// merge is one Stat of several pairs: mean and deviation are those of all their packages, the
+// percentiles those of the slowest pair.
 func merge(stats []stat.Stat) stat.Stat {
 	var all stat.Stat
+	var sum, squares float64
 	for i, s := range stats {
 		if i == 0 {
 			all = s
-			continue
 		}
-		n := float64(all.N + s.N)
-		all.Mean = (all.Mean*float64(all.N) + s.Mean*float64(s.N)) / n
-		all.SD = max(all.SD, s.SD)
 		all.P50, all.P99 = max(all.P50, s.P50), max(all.P99, s.P99)
 		all.Min, all.Max = min(all.Min, s.Min), max(all.Max, s.Max)
+		sum += s.Mean * float64(s.N)
+	}
+	all.N = 0
+	for _, s := range stats {
 		all.N += s.N
+	}
+	if all.N == 0 {
+		return all
+	}
+	all.Mean = sum / float64(all.N)
+	for _, s := range stats {
+		off := s.Mean - all.Mean
+		squares += s.SD*s.SD*float64(s.N-1) + off*off*float64(s.N)
+	}
+	if all.SD = 0; all.N > 1 {
+		all.SD = math.Sqrt(squares / float64(all.N-1))
 	}
 	return all
 }

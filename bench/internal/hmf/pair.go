@@ -125,17 +125,27 @@ func hiddenChild(name string, run func(context.Context, *hmfJob) (any, error)) *
 	}
 }
 
-// hmfGenerate fills packets in place and measures each package. The time that
-// the measuring itself takes is between two measurements (H23).
+// hmfGenerate fills packets in place and measures each package.
 func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 	w, err := openWriter(ctx, j)
 	if err != nil {
 		return nil, err
 	}
+	sent, err := j.generate(ctx, w, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	sent.CPU = int64(cli.CPUTime())
+	return sent, w.Finish(ctx)
+}
+
+// generate measures packages by a clock. The time that the measuring itself takes is between two
+// measurements (H23).
+func (j *hmfJob) generate(ctx context.Context, w compare.PacketWriter, now func() time.Time) (*hmfSent, error) {
 	var sent hmfSent
 	all, number, record := j.pattern(), 0, stat.NewRecorder()
 	for p := range j.Packages {
-		start := time.Now()
+		start := now()
 		for range j.Package {
 			to, err := w.Reserve()
 			if err != nil {
@@ -150,10 +160,10 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 				return nil, err
 			}
 			if number++; number == 1 {
-				sent.FirstPacket = float64(time.Since(start))
+				sent.FirstPacket = float64(now().Sub(start))
 			}
 		}
-		d := time.Since(start)
+		d := now().Sub(start)
 		if p == 0 {
 			sent.First = float64(d)
 			j.pass()
@@ -161,8 +171,8 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 			record.Record(d)
 		}
 	}
-	sent.Stat, sent.CPU = record.Stat(1), int64(cli.CPUTime())
-	return &sent, w.Finish(ctx)
+	sent.Stat = record.Stat(1)
+	return &sent, nil
 }
 
 // hmfReceive takes packets to the end of the stream and checks each.
