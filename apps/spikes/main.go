@@ -6,10 +6,11 @@
 //	go run ./apps/spikes --members 8 --transport shm --algorithm cpex --out DIR
 //	go run ./apps/spikes --members 8 --transport fabric
 //
-// With --out it writes the report's files, in microseconds and spikes, a line for
-// a step and a column for a member: ttimes (a step in all), stimes and rtimes (of
-// its exchange: sending and taking, waiting) or ctimes (the exchange, where it
-// gathers), out_spikes, in_spikes.
+// With --out it writes files in microseconds and spikes, a line for a step and a
+// column for a member. Four are the report's: ttimes (a step in all), ctimes (the
+// exchange, where it gathers), out_spikes, in_spikes. Of a pairwise exchange the report
+// has the time of sends and of receives, which overlap here: wtimes is the waiting for
+// others in the exchange, xtimes the rest of it.
 //
 // Exit codes: 0 verified, 1 failed, 2 bad input, 130 interrupted.
 package main

@@ -66,7 +66,7 @@ func TestProcesses(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	for algorithm, want := range map[string][]string{
-		"isend":     {"in_spikes", "out_spikes", "rtimes", "stimes", "ttimes"},
+		"isend":     {"in_spikes", "out_spikes", "ttimes", "wtimes", "xtimes"},
 		"allgather": {"ctimes", "in_spikes", "out_spikes", "ttimes"},
 	} {
 		dir := t.TempDir()

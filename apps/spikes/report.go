@@ -113,8 +113,8 @@ func picture(w io.Writer, name, unit string, list []interval, of func(interval) 
 	fmt.Fprintf(w, "  %s (up to %.0f%s)\n  %s\n", name, top, strings.TrimRight(" "+unit, " "), row.String())
 }
 
-// save writes the files of the report: a line for each step, a column for each
-// member. Pairwise algorithms have stimes and rtimes, those that gather ctimes.
+// save writes the files: a line for each step, a column for each member. Pairwise
+// algorithms have wtimes and xtimes, those that gather ctimes.
 func (r *result) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (r *result) save(dir string) error {
 	if r.gathers() {
 		files["ctimes"] = func(s sample) float64 { return s.Exchange }
 	} else {
-		files["stimes"] = func(s sample) float64 { return s.Exchange - s.Waiting }
-		files["rtimes"] = func(s sample) float64 { return s.Waiting }
+		files["xtimes"] = func(s sample) float64 { return s.Exchange - s.Waiting }
+		files["wtimes"] = func(s sample) float64 { return s.Waiting }
 	}
 	for name, of := range files {
 		var b strings.Builder
