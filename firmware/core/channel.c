@@ -371,7 +371,8 @@ void channel_close(struct nfc_channel *ch, uint32_t halves)
 	}
 	if (nfc_is_offered(nfc_h2d(ch)) && halves & 1 << NFC_H2D)
 		nfc_refuse(ch, NFC_ECLOSED);
-	nfc_send_ready(ch);
+	if (halves & 1 << NFC_H2D)
+		nfc_send_ready(ch); /* what comes is refused at once */
 	if (ch->open && halves)
 		nfc_send_close(ch, halves);
 	else if (ch->guest)
