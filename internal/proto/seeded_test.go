@@ -29,6 +29,8 @@ func TestSeededChangesOfPrograms(t *testing.T) {
 		{"pages are kept that something else was offered for", "firmware", "core/channel.c", "ch->posted = 0; /* the host finds that it does not fit */", ""},
 		{"pages that are used are given back, too", "firmware", "core/channel.c", "	ch->posted = 0;\n	ch->begin_ns", "	ch->begin_ns"},
 		{"a closed half lets an offer in", "firmware", "core/manager.c", "return !status;", "return true;"},
+		{"a process that closes one half answers for the other", "firmware", "core/channel.c", "if (halves & 1 << NFC_H2D)\n\t\tnfc_send_ready(ch);", "nfc_send_ready(ch);"},
+		{"a process hears of no close", "firmware", "core/note.c", "half->notice = 1;", ""},
 		{"an offer that is asked back is kept", "firmware", "core/offer.c", "nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);", ";"},
 	} {
 		t.Run(c.tree+"/"+c.name, func(t *testing.T) {

@@ -7,6 +7,7 @@
 //	only host: REASON        device parties do not play it (the device lies)
 //	only device: REASON      host parties do not play it, nor the table (the host lies)
 //	not by calls: REASON     a host that does what calls ask for, when it likes, does not play it
+//	not by script: REASON    a device that is a script of a test does not play it
 //	half d2h                 lines that name no half are about this one; h2d without the line
 //	open KEY=N…              other than the defaults: next h2d=1 d2h=1 generation=9 window=4
 //	                         limit=1099511627776 (bytes of the largest transfer) runs=0 (1: both

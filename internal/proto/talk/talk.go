@@ -61,14 +61,15 @@ func (s *Step) Match(got *abi.Slot) error { return s.said.match(&s.Slot, got) }
 
 // Conversation is one of a file.
 type Conversation struct {
-	Name       string // of file and conversation
-	File       string
-	Line       int
-	HostOnly   string // why device parties do not play it; empty: they do
-	DeviceOnly string // why host parties do not play it
-	NotByCalls string // why a host that is driven by calls does not play it
-	Open       Open
-	Steps      []Step
+	Name        string // of file and conversation
+	File        string
+	Line        int
+	HostOnly    string // why device parties do not play it; empty: they do
+	DeviceOnly  string // why host parties do not play it
+	NotByCalls  string // why a host that is driven by calls does not play it
+	NotByScript string // why a device that is a script does not play it
+	Open        Open
+	Steps       []Step
 
 	half  abi.Direction
 	cut   [2]proto.Split
@@ -241,6 +242,7 @@ func (c *Conversation) setting(words []string) error {
 	line := strings.Join(words, " ")
 	for begin, why := range map[string]*string{
 		"only host: ": &c.HostOnly, "only device: ": &c.DeviceOnly, "not by calls: ": &c.NotByCalls,
+		"not by script: ": &c.NotByScript,
 	} {
 		if reason, ok := strings.CutPrefix(line, begin); ok {
 			*why = reason

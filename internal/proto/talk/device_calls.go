@@ -1,0 +1,165 @@
+package talk
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// memory is more than a device has.
+const memory = 1 << 32
+
+// Call makes the process begin a call.
+func (m *DeviceModel) Call(words []string) error {
+	if words[0] == "stop" {
+		m.halt()
+		return nil
+	}
+	if m.busy {
+		return fmt.Errorf("the process is in a call")
+	}
+	m.call, m.size, m.busy, m.done = words, 0, true, false
+	if len(words) > 1 {
+		m.size, _ = strconv.ParseUint(words[1], 0, 64) // it is a half, of close
+	}
+	if words[0] == "close" {
+		m.closeHalves(map[string]uint32{"h2d": 1 << abi.H2D, "d2h": 1 << abi.D2H, "both": 1<<abi.H2D | 1<<abi.D2H}[words[1]])
+		m.back(0)
+		return nil
+	}
+	if words[0] == "write" || words[0] == "write_ind" {
+		m.give()
+	} else {
+		m.read()
+	}
+	return nil
+}
+
+// halt makes the process stop.
+func (m *DeviceModel) halt() {
+	d := abi.D2H
+	if m.busy && m.half[d].State != proto.DeviceIdle {
+		m.follow(d, proto.Stop, 0)
+	}
+	m.stop = true
+	if m.busy && m.reads() && !m.takes() {
+		m.back(-int(abi.ErrStopped))
+	}
+}
+
+// reads reports whether the call of the process is one of the h2d half.
+func (m *DeviceModel) reads() bool {
+	return m.call[0] == "read" || m.call[0] == "read_ind" || m.call[0] == "wait"
+}
+
+// takes reports whether the process's read has a transfer.
+func (m *DeviceModel) takes() bool { return m.half[abi.H2D].State >= proto.DeviceMoving }
+
+// give makes the process offer something.
+func (m *DeviceModel) give() {
+	in := proto.GiveTransfer
+	switch {
+	case m.call[0] == "write" && m.size > abi.PayloadSize:
+		m.back(-int(abi.ErrTooLarge))
+		return
+	case m.call[0] == "write_ind" && m.size >= memory:
+		m.back(-int(abi.ErrRange))
+		return
+	case m.stop:
+		m.back(-int(abi.ErrStopped))
+		return
+	case m.call[0] == "write":
+		in = proto.GiveMessage
+	case m.half[abi.D2H].Marks&proto.DevicePosted != 0 && m.posted == m.size:
+		in = proto.GivePosted
+	}
+	m.follow(abi.D2H, in, 0)
+	if in == proto.GivePosted && m.half[abi.D2H].State == proto.DeviceEager {
+		m.move(abi.D2H, m.size)
+	}
+}
+
+// move has the engine move the pages of an eager transfer.
+func (m *DeviceModel) move(d abi.Direction, size uint64) {
+	m.transfer[d] = moving{size: size, received: size, lists: min(size, 1)}
+	m.follow(d, proto.EngineDone, 0)
+}
+
+// read makes the process, which is in a call of the h2d half, go on with what is there.
+func (m *DeviceModel) read() {
+	h := &m.half[abi.H2D]
+	if !m.busy || !m.reads() || m.takes() {
+		return
+	}
+	offered := h.State == proto.DeviceMessage || h.State == proto.DeviceOffered
+	switch {
+	case m.call[0] == "read_ind" && m.size >= memory:
+		m.follow(abi.H2D, proto.TakeRange, 0)
+		m.back(-int(abi.ErrRange))
+	case m.stop:
+		m.back(-int(abi.ErrStopped))
+	case m.call[0] == "wait":
+		m.wait(offered)
+	case offered:
+		m.take()
+	default:
+		m.follow(abi.H2D, proto.Read, 0)
+		if m.busy {
+			m.follow(abi.H2D, proto.Wait, 0)
+		}
+	}
+}
+
+// wait is channel_alt.
+func (m *DeviceModel) wait(offered bool) {
+	if offered || m.half[abi.H2D].Marks&proto.DeviceNotice != 0 {
+		m.back(0)
+		return
+	}
+	m.follow(abi.H2D, proto.Wait, 0)
+}
+
+// take has a read meet what is offered.
+func (m *DeviceModel) take() {
+	h, t := &m.half[abi.H2D], &m.transfer[abi.H2D]
+	message := h.State == proto.DeviceMessage
+	eager := h.Marks&proto.DevicePages != 0
+	switch {
+	case message != (m.call[0] == "read"):
+		m.follow(abi.H2D, proto.TakeOther, 0)
+	case message && m.length > m.size:
+		m.follow(abi.H2D, proto.TakeShort, 0)
+	case message:
+		m.follow(abi.H2D, proto.Take, 0)
+	case t.size != m.size:
+		m.follow(abi.H2D, proto.TakeSize, 0)
+	case eager:
+		m.follow(abi.H2D, proto.Take, 0)
+		m.move(abi.H2D, t.size)
+	case t.size == 0:
+		m.follow(abi.H2D, proto.TakeEmpty, 0)
+	default:
+		m.follow(abi.H2D, proto.Take, 0)
+		if m.kept {
+			m.kept = false
+			m.lists(abi.H2D, &m.list)
+		}
+	}
+}
+
+// closeHalves is channel_close.
+func (m *DeviceModel) closeHalves(halves uint32) {
+	for d := range m.half {
+		if m.half[d].Marks&proto.DeviceClosed != 0 {
+			halves &^= 1 << d
+		}
+		if halves>>d&1 != 0 {
+			m.follow(abi.Direction(d), proto.CloseHalf, 0)
+		}
+	}
+	if halves != 0 && !m.closed {
+		m.close(halves)
+	}
+}

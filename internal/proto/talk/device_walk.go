@@ -1,0 +1,258 @@
+package talk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// DeviceWalk is a conversation without an end that chance writes, played to the device of a table
+// and to another one: the process makes calls, and the host puts what fits, what crossed something,
+// or garbage. The same seed gives the same walk.
+type DeviceWalk struct {
+	Model  DeviceModel
+	Events map[string]int // how often the device put which slots
+
+	other Device
+	rand  *rand.Rand
+	left  int // steps until the next conversation
+	last  []string
+}
+
+// NewDeviceWalk begins a walk along a table, to compare another device with.
+func NewDeviceWalk(table *proto.DeviceTable, other Device, seed uint64) *DeviceWalk {
+	return &DeviceWalk{
+		Model: DeviceModel{Table: table, Used: map[int]bool{}}, Events: map[string]int{},
+		other: other, rand: rand.New(rand.NewPCG(seed, 1)),
+	}
+}
+
+// Step makes the next step, and returns how the devices differ after it.
+func (w *DeviceWalk) Step() error {
+	if w.left--; w.left <= 0 || w.Model.closed {
+		w.left, w.last = 40, nil
+		o := Open{
+			Next: [2]uint64{65530, 65531}, Generation: 3, Window: 1 << w.rand.IntN(5), Limit: 1 << 40, Runs: w.rand.Uint64N(2),
+		}
+		return w.both(o.line(), func(d Device) error { return d.Open(&o) })
+	}
+	if !w.Model.busy && w.rand.IntN(2) == 0 || w.rand.IntN(60) == 0 {
+		return w.calls()
+	}
+	s := w.host()
+	return w.both("deliver "+s.String(), func(d Device) error { return d.Deliver(&s) })
+}
+
+// both has both devices do something, and compares what they put and return.
+func (w *DeviceWalk) both(what string, do func(Device) error) error {
+	w.last = append(w.last, what)
+	if err := do(&w.Model); err != nil {
+		return fmt.Errorf("the table's device: %w", err)
+	}
+	if err := do(w.other); err != nil {
+		return fmt.Errorf("%w; before: %q", err, w.last)
+	}
+	for {
+		want, _ := w.Model.Next() // has no errors
+		got, err := w.nextOther()
+		if err != nil {
+			return err
+		}
+		if difference := compareSlots(want, got); difference != "" {
+			return fmt.Errorf("%s; before: %q", difference, w.last)
+		}
+		if want == nil {
+			break
+		}
+		w.Events[abi.Header(want.Header).Type().String()]++
+		w.last = append(w.last, "< "+want.String())
+	}
+	if !w.Model.done {
+		return nil
+	}
+	want, _ := w.Model.Returned() // it is done
+	got, err := w.other.Returned()
+	if err == nil && got != want {
+		err = fmt.Errorf("the call returns %d, not %d", got, want)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; before: %q", err, w.last)
+	}
+	return nil
+}
+
+// nextOther returns the next slot that the other device put. How often it tells of progress is up to it.
+func (w *DeviceWalk) nextOther() (*abi.Slot, error) {
+	for {
+		s, err := w.other.Next()
+		if err != nil || s == nil || abi.Header(s.Header).Type() != abi.TypeAck || s.Ack().State != abi.StateMoving {
+			return s, err
+		}
+	}
+}
+
+// compareSlots returns how two slots of a device differ; empty if they do not. Clocks, and counts of
+// records that do not end anything, are up to the device.
+func compareSlots(want, got *abi.Slot) string {
+	if want == nil || got == nil {
+		if want == got {
+			return ""
+		}
+		return fmt.Sprintf("the device put %v, not %v", got, want)
+	}
+	w, g := *want, *got
+	w.Header, g.Header = w.Header&^(1<<7), g.Header&^(1<<7)
+	switch abi.Header(w.Header).Type() {
+	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+		for _, a := range []*abi.Ack{w.Ack(), g.Ack()} {
+			*a = abi.Ack{
+				Transaction: a.Transaction, Direction: a.Direction, State: a.State, Status: a.Status,
+				Processed: a.Processed, Outstanding: a.Outstanding,
+			}
+			if a.State == abi.StateReady {
+				a.Processed, a.Outstanding = 0, 0
+			}
+		}
+	}
+	if w != g {
+		return fmt.Sprintf("the device put %v, not %v", got, want)
+	}
+	return ""
+}
+
+// sizes are those of transfers, few, so that they often agree.
+var sizes = []uint64{0, 100, 5000, 24576, 24577, 61440}
+
+func (w *DeviceWalk) bytes() uint64 { return sizes[w.rand.IntN(len(sizes))] }
+
+// calls makes the process call something, or has it stop.
+func (w *DeviceWalk) calls() error {
+	n := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	words := []string{"stop"}
+	switch kind := w.rand.IntN(24); {
+	case w.Model.busy || kind == 0:
+		w.left = min(w.left, 6)
+	case kind < 6:
+		words = []string{"read", n([]uint64{0, 8, 56}[w.rand.IntN(3)])}
+	case kind < 12:
+		words = []string{"read_ind", n(w.bytes())}
+	case kind < 15:
+		words = []string{"write", n(w.rand.Uint64N(abi.PayloadSize + 2))}
+	case kind < 20:
+		words = []string{"write_ind", n(w.bytes())}
+	case kind < 23:
+		words = []string{"wait"}
+	default:
+		words = []string{"close", []string{"h2d", "d2h", "both"}[w.rand.IntN(3)]}
+	}
+	return w.both(fmt.Sprint(words), func(d Device) error { return d.Call(words) })
+}
+
+// near returns a number that fits, mostly.
+func (w *DeviceWalk) near(right uint64) uint64 {
+	switch w.rand.IntN(24) {
+	case 0:
+		return right + 1
+	case 1:
+		return right - 1
+	case 2:
+		return w.rand.Uint64N(1 << 48)
+	}
+	return right
+}
+
+// host makes a slot of the host.
+func (w *DeviceWalk) host() abi.Slot {
+	m, d := &w.Model, abi.Direction(w.rand.IntN(2))
+	h, t := m.half[d], &m.transfer[d]
+	s := said{id: h.Present(), half: d, keys: map[string]uint64{}}
+	cut := m.open.split(t.size)
+	switch kind := w.rand.IntN(16); {
+	case kind == 0:
+		s.kind = []abi.Type{abi.TypeFin, abi.TypeAbort, abi.TypeWithdrawn, abi.TypeWithdraw, abi.TypeAck}[w.rand.IntN(5)]
+	case kind == 1 && w.rand.IntN(8) == 0:
+		s.kind, s.keys["halves"], s.keys["generation"] = abi.TypeClose, w.near(1+w.rand.Uint64N(3)), w.near(3)
+	case kind == 2 && w.rand.IntN(8) == 0:
+		s.kind = abi.Type(w.rand.IntN(int(abi.TypeCount)))
+		s.keys["list"] = 0
+	case h.State == proto.DeviceIdle:
+		w.begins(&s)
+	case h.State == proto.DeviceMessage || h.State == proto.DeviceCommit:
+		w.ends(&s)
+	case kind < 6 || h.State == proto.DeviceEager:
+		w.ends(&s)
+	case d == abi.D2H && h.State == proto.DeviceOffered && kind < 11:
+		s.kind, s.keys["size"] = abi.TypeEager, t.size
+	default:
+		s.kind, s.keys["list"] = abi.TypeIndList, t.lists
+		if d == abi.H2D && h.State == proto.DeviceOffered {
+			s.keys["list"] = 0
+		}
+		s.keys["list"] = w.near(s.keys["list"]) & 0xffff
+	}
+	w.lie(&s)
+	slot, _ := s.slot(cut, &m.open) // lists have their number
+	return slot
+}
+
+// begins offers something, or posts pages, or asks.
+func (w *DeviceWalk) begins(s *said) {
+	s.id++
+	s.keys["size"] = w.bytes()
+	kinds := []abi.Type{abi.TypeDirect, abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndBegin, abi.TypeEager, abi.TypeOffer}
+	if s.half == abi.D2H {
+		kinds = []abi.Type{abi.TypeEager, abi.TypeEager, abi.TypeWithdraw, abi.TypeReady}
+	}
+	s.kind = kinds[w.rand.IntN(len(kinds))]
+	if s.kind == abi.TypeEager {
+		s.keys["size"] = []uint64{0, 100, 5000}[w.rand.IntN(3)]
+	}
+	if s.kind != abi.TypeDirect && s.half == abi.H2D && w.rand.IntN(6) == 0 {
+		s.keys["timeout"] = 1
+	}
+}
+
+// ends answers or ends what is under way.
+func (w *DeviceWalk) ends(s *said) {
+	kinds := []abi.Type{abi.TypeFin, abi.TypeFin, abi.TypeAbort, abi.TypeWithdraw, abi.TypeDirect}
+	if s.half == abi.D2H {
+		kinds = []abi.Type{abi.TypeFin, abi.TypeFin, abi.TypeAbort, abi.TypeWithdrawn, abi.TypeAck, abi.TypeError}
+	}
+	s.kind = kinds[w.rand.IntN(len(kinds))]
+	switch s.kind {
+	case abi.TypeAck:
+		s.keys["state"] = uint64(abi.StateConsumed)
+	case abi.TypeError:
+		s.keys["status"] = 1 + w.rand.Uint64N(uint64(abi.StatusCount)-1)
+	}
+}
+
+// lie changes a field now and then.
+func (w *DeviceWalk) lie(s *said) {
+	s.id = w.near(s.id)
+	if w.rand.IntN(12) != 0 {
+		return
+	}
+	keys := []string{"count", "outstanding", "rsvd", "epoch", "channel", "sequence", "length", "status", "size", "direction"}
+	key := keys[w.rand.IntN(len(keys))]
+	s.keys[key] = w.near(s.keys[key])
+	switch key {
+	case "count":
+		s.keys[key] = w.rand.Uint64N(8)
+	case "length":
+		if s.kind != abi.TypeIndList && s.kind != abi.TypeEager {
+			s.keys[key] = 50 + w.rand.Uint64N(12)
+		} else {
+			delete(s.keys, key)
+		}
+	case "status", "direction":
+		s.keys[key] &= 0xff
+	case "epoch":
+		s.keys[key] = 2
+	case "channel":
+		s.keys[key] = 6
+	}
+}
