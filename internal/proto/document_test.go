@@ -128,16 +128,23 @@ func gone(s proto.State) proto.Marks {
 	return 0
 }
 
-// TestDocumentHasTheTable compares the host's state tables of docs/protocol.md with the table.
+// TestDocumentHasTheTable compares the state tables of both sides of docs/protocol.md with the table.
 func TestDocumentHasTheTable(t *testing.T) {
 	data, err := os.ReadFile(document)
 	require.NoError(t, err)
 	text := string(data)
-	for d, title := range []string{"### The host's h2d half\n\n", "### The host's d2h half\n\n"} {
+	for i, title := range []string{
+		"### The host's h2d half\n\n", "### The host's d2h half\n\n", "### The device's h2d half\n\n", "### The device's d2h half\n\n",
+	} {
 		head, rest, ok := strings.Cut(text, title)
 		require.True(t, ok, "no section %q", title)
 		end := strings.Index(rest, "\n\n") + 1
-		want := stateTable(t, abi.Direction(d))
+		want := ""
+		if d := abi.Direction(i % 2); i < 2 {
+			want = stateTable(t, d)
+		} else {
+			want = deviceTable(t, d)
+		}
 		if *update {
 			text = head + title + want + rest[end:]
 			continue
