@@ -1,10 +1,10 @@
 package nfcomms
 
-// sliceBytes is the memory of a slice of a built-in scalar type.
-func sliceBytes(data any) ([]byte, bool) {
+// sliceObject is the memory of a slice of a built-in scalar type; false for other types.
+func sliceObject(data any) (object, bool) {
 	switch s := data.(type) {
 	case []byte:
-		return s, true
+		return object{mem: s, elem: 1}, true
 	case []bool:
 		return elements(s), true
 	case []int8:
@@ -36,7 +36,7 @@ func sliceBytes(data any) ([]byte, bool) {
 	case []uintptr:
 		return elements(s), true
 	}
-	return nil, false
+	return object{}, false
 }
 
 // wordSize is the size of int, uint and uintptr in bytes.

@@ -9,6 +9,9 @@ import (
 // object is the memory of what a caller gave: a view, never a copy.
 type object struct {
 	mem []byte
+	// elem is the size in bytes of an element: of a slice or an array one of theirs, of other types
+	// all of it. A size given by the caller is a multiple.
+	elem int
 	// readOnly: a value or a string, which nobody may write to.
 	readOnly bool
 	// moves: the memory is on the goroutine's stack, which the runtime moves
@@ -16,9 +19,9 @@ type object struct {
 	moves bool
 }
 
-// first narrows o to its first n bytes, where size is empty or n alone: a call
+// first narrows o, which is of data, to its first n bytes, where size is empty or n alone: a call
 // that gives no size means all of the object.
-func (o object) first(size []int) (object, error) {
+func (o object) first(data any, size []int) (object, error) {
 	if len(size) == 0 {
 		return o, nil
 	}
@@ -30,17 +33,44 @@ func (o object) first(size []int) (object, error) {
 		return o, fmt.Errorf("size %d is negative: %w", n, ErrSize)
 	case n > len(o.mem):
 		return o, fmt.Errorf("buffer of %d bytes is shorter than size %d: %w", len(o.mem), n, ErrSize)
+	case o.elem > 1 && n%o.elem != 0:
+		return o, fmt.Errorf("size %d cuts an element of %d bytes of %v: %w", n, o.elem, reflect.TypeOf(data), ErrSize)
 	}
 	o.mem = o.mem[:n]
 	return o, nil
 }
 
 // writable returns ErrInvalid for memory nobody may write to.
-func (o object) writable() error {
-	if o.readOnly {
-		return fmt.Errorf("nothing can be received into a value: give a slice or a pointer: %w", ErrInvalid)
+func (o object) writable(data any) error {
+	switch t := reflect.TypeOf(data); {
+	case !o.readOnly:
+		return nil
+	case t.Kind() == reflect.String:
+		return fmt.Errorf("a %v cannot be written to: give a []byte: %w", t, ErrInvalid)
+	default:
+		return fmt.Errorf("%v is a copy of the caller's variable: give a pointer to it, or a slice: %w", t, ErrInvalid)
 	}
-	return nil
+}
+
+// readableObject is the object of a call that sends data, or its first bytes if a size is given.
+func readableObject(data any, size []int) (object, error) {
+	o, err := objectOf(data)
+	if err != nil {
+		return o, err
+	}
+	return o.first(data, size)
+}
+
+// writableObject is readableObject of a call that receives.
+func writableObject(data any, size []int) (object, error) {
+	o, err := objectOf(data)
+	if err == nil {
+		err = o.writable(data)
+	}
+	if err != nil {
+		return o, err
+	}
+	return o.first(data, size)
 }
 
 // objectOf finds the bytes of data: first by type assertions for the types Go
@@ -49,17 +79,17 @@ func (o object) writable() error {
 // points to escapes. Pointers and values stay on the caller's stack if they
 // are there, so moves holds where they are.
 func objectOf(data any) (object, error) {
-	if b, ok := sliceBytes(data); ok {
-		return object{mem: b}, nil
+	if o, ok := sliceObject(data); ok {
+		return o, nil
 	}
 	if s, ok := data.(string); ok {
-		return object{mem: unsafe.Slice(unsafe.StringData(s), len(s)), readOnly: true}, nil
+		return object{mem: unsafe.Slice(unsafe.StringData(s), len(s)), elem: 1, readOnly: true}, nil
 	}
 	if size := scalarSize(data); size > 0 {
-		return wordObject(data, size, true), nil
+		return wordObject(data, size, size, true), nil
 	}
 	if size := pointeeSize(data); size > 0 {
-		return pointerObject(data, size)
+		return pointerObject(data, size, size)
 	}
 	return reflectObject(data)
 }
@@ -74,31 +104,32 @@ func reflectObject(data any) (object, error) {
 	case l.kind == reflect.Slice:
 		// The element type does not matter to a slice's header.
 		h := *(*[]byte)(word(data))
-		return object{mem: unsafe.Slice(unsafe.SliceData(h), len(h)*l.size)}, nil
+		return object{mem: unsafe.Slice(unsafe.SliceData(h), len(h)*l.size), elem: l.size}, nil
 	case l.kind == reflect.String:
 		s := *(*string)(word(data))
-		return object{mem: unsafe.Slice(unsafe.StringData(s), len(s)), readOnly: true}, nil
+		return object{mem: unsafe.Slice(unsafe.StringData(s), len(s)), elem: 1, readOnly: true}, nil
 	case l.kind == reflect.Pointer:
-		return pointerObject(data, l.size)
+		return pointerObject(data, l.size, l.elem)
 	default:
-		return wordObject(data, l.size, true), nil
+		return wordObject(data, l.size, l.elem, true), nil
 	}
 }
 
 // pointerObject is the object of size bytes that data, a pointer, points to.
-func pointerObject(data any, size int) (object, error) {
+func pointerObject(data any, size, elem int) (object, error) {
 	if word(data) == nil {
 		return object{}, fmt.Errorf("nil %v points to nothing: %w", reflect.TypeOf(data), ErrInvalid)
 	}
-	return wordObject(data, size, false), nil
+	return wordObject(data, size, elem, false), nil
 }
 
 // wordObject is the object of size bytes at the interface's data word: what a
 // pointer points to, or where the interface keeps a value.
-func wordObject(data any, size int, readOnly bool) object {
+func wordObject(data any, size, elem int, readOnly bool) object {
 	p := word(data)
 	return object{
 		mem:      unsafe.Slice((*byte)(p), size),
+		elem:     elem,
 		readOnly: readOnly,
 		moves:    onStack(uintptr(p)),
 	}
@@ -130,9 +161,10 @@ func valueBytes[T any](v *T) []byte {
 }
 
 // elements is the memory of a slice's elements.
-func elements[T any](s []T) []byte {
+func elements[T any](s []T) object {
 	var zero T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
+	size := int(unsafe.Sizeof(zero))
+	return object{mem: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*size), elem: size}
 }
 
 // pages returns n bytes that start on a page.

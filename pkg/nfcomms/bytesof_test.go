@@ -2,6 +2,7 @@ package nfcomms
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -121,7 +122,7 @@ func TestBytesOfWritesThrough(t *testing.T) {
 		o, err = objectOf(named)
 		require.NoError(t, err)
 		copy(o.mem, want)
-		require.Equal(t, want, elements(named))
+		require.Equal(t, want, elements(named).mem)
 	})
 }
 
@@ -131,7 +132,7 @@ func TestBytesOfStrings(t *testing.T) {
 		o, err := objectOf(data)
 		require.NoError(t, err)
 		assert.Equal(t, "nine char", string(o.mem))
-		assert.ErrorIs(t, o.writable(), ErrInvalid)
+		assert.ErrorIs(t, o.writable(""), ErrInvalid)
 	}
 }
 
@@ -293,24 +294,67 @@ func TestNoPointerMayHideInAnEmptyArray(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	o := object{mem: make([]byte, 8)}
+	o := object{mem: make([]byte, 8), elem: 1}
 	for _, size := range []int{0, 5, 8} {
-		part, err := o.first([]int{size})
+		part, err := o.first(nil, []int{size})
 		require.NoError(t, err)
 		assert.Len(t, part.mem, size)
 		if size > 0 {
 			assert.Equal(t, address(o.mem), address(part.mem))
 		}
 	}
-	_, err := o.first([]int{-1})
+	_, err := o.first(nil, []int{-1})
 	assert.ErrorIs(t, err, ErrSize)
 	assert.ErrorContains(t, err, "size -1 is negative")
-	_, err = o.first([]int{9})
+	_, err = o.first(nil, []int{9})
 	assert.ErrorIs(t, err, ErrSize)
 	assert.ErrorContains(t, err, "buffer of 8 bytes is shorter than size 9")
-	_, err = o.first([]int{4, 4})
+	_, err = o.first(nil, []int{4, 4})
 	assert.ErrorIs(t, err, ErrSize)
 	assert.ErrorContains(t, err, "2 sizes given, at most one")
+}
+
+// TestSizeThatCutsAnElementIsRefused: half a number, or half a struct, is sent or filled by mistake.
+func TestSizeThatCutsAnElementIsRefused(t *testing.T) {
+	ctx := background(t)
+	ch, n := nullChannel()
+	for _, tt := range []struct {
+		data      any
+		fits, not int
+		elem      string
+	}{
+		{make([]float64, 100), 96, 100, "8 bytes of []float64"},
+		{make([]celsius, 9), 16, 17, "8 bytes of []nfcomms.celsius"},
+		{make([]point, 3), 8, 4, "8 bytes of []nfcomms.point"},
+		{&[4]uint32{}, 12, 13, "4 bytes of *[4]uint32"},
+		{[4]uint32{}, 12, 11, "4 bytes of [4]uint32"},
+		{&[2][2]int16{}, 4, 6, "4 bytes of *[2][2]int16"},
+		{onHeap(padded{}), 16, 8, "16 bytes of *nfcomms.padded"},
+		{padded{}, 16, 9, "16 bytes of nfcomms.padded"},
+		{onHeap(uint64(1)), 8, 4, "8 bytes of *uint64"},
+		{int32(5), 4, 2, "4 bytes of int32"},
+	} {
+		require.NoError(t, ch.SendInd(ctx, tt.data, tt.fits), "%T", tt.data)
+		require.NoError(t, ch.SendInd(ctx, tt.data, 0), "%T", tt.data)
+		n.got = nil
+		for _, err := range []error{
+			ch.SendInd(ctx, tt.data, tt.not),
+			SendStriped(ctx, tt.data, tt.not, ch),
+			func() error { _, err := ch.SendIndAsync(ctx, tt.data, tt.not).Wait(ctx); return err }(),
+			func() error { _, err := Select(ctx, SendIndCase(ch, tt.data, tt.not)); return err }(),
+			func() error { _, err := ch.ReceiveIndAsync(ctx, tt.data, tt.not).Wait(ctx); return err }(),
+			func() error { _, err := ch.ReceiveInd(ctx, tt.data, tt.not); return err }(),
+		} {
+			if errors.Is(err, ErrInvalid) {
+				continue // a value, which nothing is received into
+			}
+			require.ErrorIs(t, err, ErrSize, "%T", tt.data)
+			require.ErrorContains(t, err, fmt.Sprintf("size %d cuts an element of %s: ", tt.not, tt.elem))
+		}
+		require.Nil(t, n.got, "%T: nothing is sent", tt.data)
+	}
+	text := "some text"
+	require.NoError(t, ch.SendInd(ctx, text, 3), "a string has no elements but bytes")
 }
 
 // TestSizeMayBeLeftOut: without a size every form of SendInd and ReceiveInd
@@ -323,17 +367,18 @@ func TestSizeMayBeLeftOut(t *testing.T) {
 	for _, tt := range []struct {
 		data any
 		all  int
+		part int
 	}{
-		{[]byte{1, 2, 3}, 3}, {[]byte{}, 0}, {[]byte(nil), 0}, {floats, 40}, {floats[1:3], 16}, {named, 16},
-		{p, 8}, {&local, 6}, {text, 8}, {local, 6}, {int32(5), 4}, {point{}, 8},
+		{[]byte{1, 2, 3}, 3, 1}, {[]byte{}, 0, 0}, {[]byte(nil), 0, 0}, {floats, 40, 24}, {floats[1:3], 16, 8},
+		{named, 16, 8}, {p, 8, 0}, {&local, 6, 4}, {text, 8, 3}, {local, 6, 2}, {int32(5), 4, 0}, {point{}, 8, 0},
 	} {
 		require.NoError(t, ch.SendInd(ctx, tt.data))
 		require.Len(t, n.got, tt.all, "%T", tt.data)
 		moved, err := ch.SendIndAsync(ctx, tt.data).Wait(ctx)
 		require.NoError(t, err)
 		require.Equal(t, tt.all, moved, "%T", tt.data)
-		require.NoError(t, ch.SendInd(ctx, tt.data, tt.all/2))
-		require.Len(t, n.got, tt.all/2, "%T", tt.data)
+		require.NoError(t, ch.SendInd(ctx, tt.data, tt.part))
+		require.Len(t, n.got, tt.part, "%T", tt.data)
 		if o, err := objectOf(tt.data); err != nil || o.readOnly {
 			continue
 		}
@@ -343,17 +388,23 @@ func TestSizeMayBeLeftOut(t *testing.T) {
 		moved, err = ch.ReceiveIndAsync(ctx, tt.data).Wait(ctx)
 		require.NoError(t, err)
 		require.Equal(t, tt.all, moved, "%T", tt.data)
-		moved, err = ch.ReceiveInd(ctx, tt.data, tt.all/2)
+		moved, err = ch.ReceiveInd(ctx, tt.data, tt.part)
 		require.NoError(t, err)
-		require.Equal(t, tt.all/2, moved, "%T", tt.data)
+		require.Equal(t, tt.part, moved, "%T", tt.data)
 	}
 }
 
 func TestValuesCannotBeReceivedInto(t *testing.T) {
 	ch, _ := nullChannel()
-	for _, data := range []any{int64(1), point{}, [4]byte{}, "text", celsius(3)} {
-		_, err := ch.ReceiveInd(context.Background(), data, 1)
+	type name string
+	for _, data := range []any{"text", name("text")} {
+		_, err := ch.ReceiveInd(context.Background(), data)
+		assert.ErrorContains(t, err, fmt.Sprintf(": a %T cannot be written to: give a []byte: invalid argument", data))
+	}
+	for _, data := range []any{int64(1), point{}, [4]byte{}, celsius(3)} {
+		_, err := ch.ReceiveInd(context.Background(), data)
 		assert.ErrorIs(t, err, ErrInvalid, "%T", data)
+		assert.ErrorContains(t, err, fmt.Sprintf(": %T is a copy of the caller's variable: give a pointer to it, or a slice: ", data))
 	}
 }
 

@@ -93,7 +93,7 @@ var (
 
 // Errors found before anything reaches the device.
 var (
-	// ErrSize: a size is negative or larger than the object it belongs to.
+	// ErrSize: a size is negative, larger than the object it belongs to, or cuts an element.
 	ErrSize = errors.New("size out of range")
 	// ErrPointers: the type holds pointers, which mean nothing to a device.
 	ErrPointers = errors.New("type holds pointers")

@@ -55,13 +55,11 @@ func (t *transferOf) begin(ctx context.Context, c *Channel, half abi.Direction, 
 	if !ok {
 		return nil
 	}
-	o, err := objectOf(t.data)
-	if err == nil {
-		o, err = o.first(t.size)
+	objectFor := readableObject
+	if half == abi.D2H {
+		objectFor = writableObject
 	}
-	if err == nil && half == abi.D2H {
-		err = o.writable()
-	}
+	o, err := objectFor(t.data, t.size)
 	if err != nil || o.moves {
 		return nil
 	}

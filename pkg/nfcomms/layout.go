@@ -12,6 +12,8 @@ type layout struct {
 	// size is in bytes: of a slice's element, of what a pointer points to, or
 	// of the value.
 	size int
+	// elem is the size of an array's element, else size.
+	elem int
 	// err is a *TypeError if there are pointers in the bytes.
 	err error
 }
@@ -43,7 +45,10 @@ func examine(t reflect.Type) layout {
 	case reflect.Slice, reflect.Pointer:
 		held = t.Elem()
 	}
-	l := layout{kind: t.Kind(), size: int(held.Size())}
+	l := layout{kind: t.Kind(), size: int(held.Size()), elem: int(held.Size())}
+	if held.Kind() == reflect.Array {
+		l.elem = int(held.Elem().Size())
+	}
 	if field, part := pointerIn(held, nameOf(held)); part != nil {
 		l.err = &TypeError{Type: t, Field: field, Kind: part.Kind(), Instead: instead(part, t)}
 	}

@@ -38,10 +38,7 @@ func (d *Device) Alloc(size int) (*Region, error) {
 //go:noinline
 func (d *Device) Register(data any) (*Region, error) {
 	r := &Region{dev: d, data: data}
-	o, err := objectOf(data)
-	if err == nil {
-		err = o.writable()
-	}
+	o, err := writableObject(data, nil)
 	if err == nil {
 		r.region, err = d.dev.Register(o.mem)
 	}

@@ -57,13 +57,11 @@ func ReceiveStriped(ctx context.Context, data any, size int, chs ...*Channel) (i
 
 // striped moves every stripe of data.
 func striped(ctx context.Context, data any, size int, chs []*Channel, op string) error {
-	o, err := objectOf(data)
-	if err == nil {
-		o, err = o.first([]int{size})
+	objectFor := readableObject
+	if op == OpReceiveStriped {
+		objectFor = writableObject
 	}
-	if err == nil && op == OpReceiveStriped {
-		err = o.writable()
-	}
+	o, err := objectFor(data, []int{size})
 	if err == nil {
 		err = distinct(chs)
 	}

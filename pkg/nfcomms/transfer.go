@@ -16,7 +16,8 @@ import (
 // a struct or a scalar, or one of these by value. Its bytes are sent as they
 // lie in memory, padding included. Types with pointers in them are refused with
 // a *TypeError that names the field. ErrSize if size is negative, larger than
-// the object or given twice; ErrSizeMismatch if the target wants another size.
+// the object, given twice, or cuts an element: 100 bytes of []float64 are 12½ numbers.
+// ErrSizeMismatch if the target reads another size.
 //
 // An object that Go keeps on the goroutine's stack, which may move, is copied
 // once into memory that stays; everything else is read in place.
@@ -28,10 +29,7 @@ func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
 // sendInd is SendInd, and returns how many bytes went: all or none.
 func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
 	call := c.traced(callSendInd)
-	o, err := objectOf(data)
-	if err == nil {
-		o, err = o.first(size)
-	}
+	o, err := readableObject(data, size)
 	if err == nil {
 		err = c.sendObject(call.in(ctx), o)
 	}
@@ -56,18 +54,13 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 // ReceiveInd takes a transfer that fills data exactly, or its first size bytes
 // if a size is given, and returns how many bytes came: all of them, or 0 with an
 // error. data is a slice or a pointer to an array, a struct or a scalar; for the
-// rest see SendInd. ErrInvalid if data cannot be written to. With ErrSizeMismatch
+// rest see SendInd. ErrInvalid
+// if data is a copy, as a struct or an array by value is. With ErrSizeMismatch
 // the device offers another size, with ErrKindMismatch a message: either stays
 // offered, and the right receive gets it. Next tells both beforehand.
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
 	call := c.traced(callReceiveInd)
-	o, err := objectOf(data)
-	if err == nil {
-		o, err = o.first(size)
-	}
-	if err == nil {
-		err = o.writable()
-	}
+	o, err := writableObject(data, size)
 	if err == nil {
 		err = c.receiveObject(call.in(ctx), o)
 	}
@@ -141,10 +134,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []b
 // trySendInd is SendInd to a target that waits now; false if it does not. waiter
 // is the one whose place in the queue it uses.
 func (c *Channel) trySendInd(ctx context.Context, waiter chan<- struct{}, data any, size []int) (ok bool, err error) {
-	o, err := objectOf(data)
-	if err == nil {
-		o, err = o.first(size)
-	}
+	o, err := readableObject(data, size)
 	if err == nil && o.moves {
 		var b *buffer
 		if b, err = takeBuffer(len(o.mem)); err == nil {
@@ -162,13 +152,7 @@ func (c *Channel) trySendInd(ctx context.Context, waiter chan<- struct{}, data a
 // tryReceiveInd is ReceiveInd of what is offered now; false if nothing is, or
 // another call receives.
 func (c *Channel) tryReceiveInd(ctx context.Context, data any, size []int) (ok bool, err error) {
-	o, err := objectOf(data)
-	if err == nil {
-		o, err = o.first(size)
-	}
-	if err == nil {
-		err = o.writable()
-	}
+	o, err := writableObject(data, size)
 	if err != nil {
 		return false, c.fail(OpReceiveInd, err)
 	}
