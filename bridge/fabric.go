@@ -30,8 +30,9 @@ type Fabric interface {
 	// Route returns the way of a packet between two nodes now; nil if there is none.
 	Route(from, to abi.Node) ([]FabricHop, error)
 	// Device returns the device of another node, as this process reaches it: opened when
-	// it is first asked for, closed with the fabric, and shared by all who ask. ErrDeviceLost
-	// if it does not answer, ErrInvalid for the node that this device is.
+	// it is first asked for, and closed when each of those that were returned is closed, or
+	// with the fabric. ErrDeviceLost if it does not answer, ErrInvalid for the node that this
+	// device is.
 	Device(ctx context.Context, n abi.Node) (Device, error)
 	// CutLink cuts a link in both directions, or mends it. ErrNotSupported for a link of a
 	// node that is another process.

@@ -80,6 +80,19 @@ type farDevice struct {
 	bridge.Device
 	fabric *fabric
 	at     *farNode
+	shares int // that are not closed; guarded by opening
+}
+
+// release gives one share up. The device is closed with the last of them.
+func (d *farDevice) release() error {
+	d.fabric.opening.Lock()
+	d.shares--
+	last := d.shares == 0
+	d.fabric.opening.Unlock()
+	if !last {
+		return nil
+	}
+	return d.Close()
 }
 
 // Close closes what this process has at the node. Calls of it may be waited for, and
@@ -102,17 +115,18 @@ func (d *farDevice) Close() error {
 }
 
 // Device returns the device of another node, which is opened when it is first asked for
-// and closed with the fabric.
+// and closed with the last share of it, or the fabric.
 func (f *fabric) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
-	dev, err := f.reach(ctx, n)
+	dev, err := f.reach(ctx, n, 1)
 	if err != nil {
 		return nil, fmt.Errorf("node %v: %w", n, err)
 	}
-	return dev, nil
+	return &share{farDevice: dev}, nil
 }
 
-// reach is Device; its error does not name the node.
-func (f *fabric) reach(ctx context.Context, n abi.Node) (bridge.Device, error) {
+// reach returns the device of another node, and counts so many more shares of it. Its error does
+// not name the node.
+func (f *fabric) reach(ctx context.Context, n abi.Node, shares int) (*farDevice, error) {
 	if n == f.own {
 		return nil, fmt.Errorf("%w: it is the device that was opened", bridge.ErrInvalid)
 	}
@@ -122,6 +136,7 @@ func (f *fabric) reach(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	defer f.opening.Unlock()
 	far := f.far[n]
 	if far != nil && far.dev != nil {
+		far.dev.shares += shares
 		return far.dev, nil
 	}
 	dev, err := f.Open(ctx, n)
@@ -132,7 +147,7 @@ func (f *fabric) reach(ctx context.Context, n abi.Node) (bridge.Device, error) {
 		far = &farNode{}
 		f.far[n] = far
 	}
-	far.dev = &farDevice{dev, f, far}
+	far.dev = &farDevice{Device: dev, fabric: f, at: far, shares: shares}
 	return far.dev, nil
 }
 
@@ -157,11 +172,11 @@ func (f *fabric) listen(ctx context.Context, at abi.Node, d bridge.Device, o bri
 func (f *fabric) come(ctx context.Context, n abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error) {
 	dev := f.device
 	if n != f.own {
-		far, err := f.reach(ctx, n)
+		far, err := f.reach(ctx, n, 0)
 		if err != nil {
 			return nil, err
 		}
-		dev = far.(*farDevice).Device
+		dev = far.Device
 	}
 	d, ok := dev.(visited)
 	if !ok {
@@ -287,8 +302,11 @@ func (n *node) at(ctx context.Context, place abi.Node) (bridge.Device, context.C
 		return nil, ctx, err
 	}
 	ctx = bridge.InEpoch(ctx, 0) // that node counts its own
-	dev, err := n.fabric.reach(ctx, place)
-	return dev, ctx, err
+	dev, err := n.fabric.reach(ctx, place, 0)
+	if err != nil {
+		return nil, ctx, err
+	}
+	return dev, ctx, nil
 }
 
 // Subscribe opens the channel to a target of any node.

@@ -108,6 +108,8 @@ type Device struct {
 	// tracing has the tracers; nil: nobody traces. It is written under clock.mu.
 	tracing atomic.Pointer[tracing]
 	clock   clock
+	// shared: others have the same device of the back end open, see Node.
+	shared bool
 	// idle holds a token while nobody resets or closes the device.
 	idle chan struct{}
 }
@@ -228,8 +230,11 @@ func Place(x, y, z uint8) FabricPlace { return abi.MakeNode(x, y, z) }
 func At(x, y, z uint8, t Target) Target { return bridge.At(Place(x, y, z), t) }
 
 // Node returns the device of another node of the fabric, as this process reaches it:
-// programs, health and counts are that node's. It is opened when it is first asked for,
-// shared by all who ask, Close included, and closed with this device. ErrNotSupported if
+// programs, health and counts are that node's. It is opened when it is first asked for, and
+// closed with this device. Each call returns a device of its own over the same connection: Close
+// of it closes its channels and listeners; its processes and regions last until the connection
+// ends, with the last of them.
+// ErrNotSupported if
 // this device is in no fabric, ErrInvalid if there is no such node or it is this device's
 // own, ErrDeviceLost if it does not answer.
 func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
@@ -241,7 +246,9 @@ func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDevice(dev, f.at(node)), nil
+	shared := newDevice(dev, f.at(node))
+	shared.shared = true
+	return shared, nil
 }
 
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device
@@ -401,6 +408,9 @@ func (d *Device) reset(ctx context.Context, e *epoch) error {
 // all it held. It waits for functions that work in an extended rendezvous. It is
 // idempotent.
 func (d *Device) Close() error {
+	if d.shared {
+		d.closeAll()
+	}
 	d.closing() // before a reset under way has ended, as that may wait for calls
 	<-d.idle
 	defer d.pass()

@@ -36,7 +36,9 @@ type epochs struct {
 	mu      sync.Mutex // guards what follows; no message takes it
 	present *epoch
 	open    map[*Channel]struct{}
-	closed  bool
+	// listeners are those that are not closed, where the device is shared.
+	listeners map[*Listener]struct{}
+	closed    bool
 }
 
 // now returns the present epoch of the device. Another file of the same card, or the fabric
@@ -80,12 +82,59 @@ func (d *Device) closing() {
 }
 
 // entered lists a channel of an epoch; of one that is over it is not open any more.
+// One of a shared device that opened while the device closed is closed.
 func (d *Device) entered(c *Channel) {
 	s := &d.epochs
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed && d.nowLocked().number == c.epoch {
+	closed := s.closed
+	if !closed && d.nowLocked().number == c.epoch {
 		s.open[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if closed && d.shared {
+		_ = c.Close()
+	}
+}
+
+// listening lists a listener of a shared device; one that began while the device closed is closed.
+func (d *Device) listening(l *Listener) {
+	if !d.shared {
+		return
+	}
+	s := &d.epochs
+	s.mu.Lock()
+	closed := s.closed
+	if s.listeners == nil {
+		s.listeners = make(map[*Listener]struct{})
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	if closed {
+		_ = l.Close()
+	}
+}
+
+// unlisted forgets a listener.
+func (d *Device) unlisted(l *Listener) {
+	s := &d.epochs
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+}
+
+// closeAll closes the channels and the listeners of a shared device, which go on with the device
+// of the back end otherwise.
+func (d *Device) closeAll() {
+	s := &d.epochs
+	s.mu.Lock()
+	s.closed = true // no more are listed
+	channels, listeners := slices.Collect(maps.Keys(s.open)), slices.Collect(maps.Keys(s.listeners))
+	s.mu.Unlock()
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+	for _, c := range channels {
+		_ = c.Close()
 	}
 }
 

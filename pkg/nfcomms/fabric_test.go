@@ -51,6 +51,53 @@ func TestChannelsOfAFabric(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestNodeCountsItsHolders: each Node is a device of its own, and Close of one leaves the others.
+func TestNodeCountsItsHolders(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:?torus=2x1x1")
+	var nodes [2]*Device
+	var chs [2]*Channel
+	var err error
+	for i := range nodes {
+		nodes[i], err = dev.Node(ctx, 1, 0, 0)
+		require.NoError(t, err)
+		chs[i] = startSim(t, nodes[i], "loopback", 1)[0]
+	}
+	over, stays := nodes[0], nodes[1]
+	l, err := over.Listen(ctx, "mail")
+	require.NoError(t, err)
+
+	require.NoError(t, over.Close())
+	require.ErrorIs(t, chs[0].Send(ctx, nil), ErrClosed)
+	_, err = l.Accept(ctx)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = over.Subscribe(ctx, Loopback)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = over.Health()
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = over.Run(ctx, Program{Name: "loopback"})
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, over.Reset(ctx), ErrClosed)
+	require.NoError(t, over.Close(), "again, which is not the other's share")
+
+	_, err = stays.Health()
+	require.NoError(t, err)
+	require.NoError(t, chs[1].Send(ctx, []byte("stays")))
+	buf := make([]byte, MessageSize)
+	n, err := chs[1].Receive(ctx, buf)
+	require.NoError(t, err)
+	require.Equal(t, "stays", string(buf[:n]))
+	l, err = stays.Listen(ctx, "mail")
+	require.NoError(t, err, "the name is free")
+	require.NoError(t, l.Close())
+
+	require.NoError(t, stays.Close())
+	require.ErrorIs(t, chs[1].Send(ctx, nil), ErrClosed)
+	again, err := dev.Node(ctx, 1, 0, 0)
+	require.NoError(t, err)
+	startSim(t, again, "loopback", 1)
+}
+
 // TestErrorsOfAFabric: errors name the node once, and a device without a fabric says so.
 func TestErrorsOfAFabric(t *testing.T) {
 	ctx := background(t)

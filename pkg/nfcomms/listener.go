@@ -78,7 +78,9 @@ func (d *Device) Listen(ctx context.Context, name string, options ...ListenOptio
 	if err != nil {
 		return nil, d.failNamed(OpListen, name, err)
 	}
-	return &Listener{d, e.number, l, name}, nil
+	listener := &Listener{d, e.number, l, name}
+	d.listening(listener)
+	return listener, nil
 }
 
 // Dial opens the channel to the listener of a name, in another process that has the same device
@@ -164,4 +166,7 @@ func (l *Listener) fail(op string, err error) error {
 
 // Close ends the listener, and its name is free. Hosts that were not accepted find their channel
 // closed; channels that were accepted stay. It is idempotent.
-func (l *Listener) Close() error { return l.fail(OpClose, l.l.Close()) }
+func (l *Listener) Close() error {
+	defer l.dev.unlisted(l)
+	return l.fail(OpClose, l.l.Close())
+}
