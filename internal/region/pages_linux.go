@@ -24,5 +24,12 @@ func Pages(size int) ([]byte, error) {
 	return mem, nil
 }
 
+// Discard gives the memory back, of what Pages returned, and keeps the addresses: they hold zeroes
+// from then on, or what they held where memory is locked. True: it may be used again.
+func Discard(mem []byte) bool {
+	_ = syscall.Madvise(mem, syscall.MADV_DONTNEED) // refused for locked memory, which stays
+	return true
+}
+
 // FreePages gives back what Pages returned.
 func FreePages(mem []byte) { _ = syscall.Munmap(mem) } // fails only for memory of others

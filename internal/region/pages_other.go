@@ -24,5 +24,8 @@ func Pages(size int) ([]byte, error) {
 	return b[skip : skip+size : skip+size], nil
 }
 
+// Discard leaves what Pages returned to the garbage collector. False: it may not be used again.
+func Discard([]byte) bool { return false }
+
 // FreePages leaves what Pages returned to the garbage collector.
 func FreePages([]byte) {}

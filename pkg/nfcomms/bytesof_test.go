@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"unsafe"
@@ -428,7 +429,21 @@ func TestTakeBuffer(t *testing.T) {
 		}
 		b.release()
 	}
-	_, err := takeBuffer(-1)
+	large, err := takeBuffer(pageSize<<poolClasses + 5)
+	require.NoError(t, err)
+	kept := large.mem
+	kept[0], kept[len(kept)-1] = 1, 2
+	large.release()
+	func() { // a caller that kept the memory past its call
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		assert.NotPanics(t, func() { kept[1] = kept[0] + kept[len(kept)-1] }, "it is mapped still")
+	}()
+	assert.Zero(t, kept[0], "its pages went back to the system")
+	again, err := takeBuffer(len(kept) - 4)
+	require.NoError(t, err)
+	assert.Equal(t, address(kept), address(again.mem), "the next call has the same mapping")
+	again.release()
+	_, err = takeBuffer(-1)
 	assert.ErrorIs(t, err, ErrSize)
 	_, err = takeBuffer(1 << 52) // no address space has it
 	assert.ErrorIs(t, err, ErrNoMemory)

@@ -89,8 +89,8 @@ func (c *Channel) receiveObject(ctx context.Context, o object) error {
 // bytes straight into page-aligned memory that the device then reads. fill must
 // write all of data, which holds arbitrary bytes before; with an error from it
 // nothing is sent and the error is returned. ErrNoMemory where the host has not
-// that much memory. data is valid in fill only, and touching it later may end
-// the process.
+// that much memory. data is valid in fill only: later it may be memory of another
+// call.
 func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []byte) error) error {
 	b, err := takeBuffer(size)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []by
 //
 // Memory is taken when the device offers a transfer of that size, and not
 // before. Where the host has not that much the error is ErrNoMemory, and the
-// transfer stays offered. data is valid in fn only, and touching it later may
-// end the process.
+// transfer stays offered. data is valid in fn only: later it may be memory of
+// another call.
 func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []byte) error) error {
 	if size < 0 {
 		return c.fail(OpReceiveInd, fmt.Errorf("size %d is negative: %w", size, ErrSize))
