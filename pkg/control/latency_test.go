@@ -49,7 +49,7 @@ func TestWatchLatency(t *testing.T) {
 		require.NoError(t, err)
 		for _, w := range r.Waterfalls {
 			calls += int(w.Calls)
-			require.Contains(t, []string{nfcomms.OpSendInd, nfcomms.OpReceiveInd}, w.Operation)
+			require.Contains(t, []string{"send transfer", "receive transfer"}, w.Operation)
 			require.Equal(t, 100*w.Calls, w.Bytes)
 			var mean time.Duration
 			for _, l := range w.Layers {

@@ -67,10 +67,10 @@ func (t *layerTable) update(trace nfcomms.Trace) *layers {
 	for i := range trace.Spans {
 		s := &trace.Spans[i]
 		direction, path := abi.H2D, 0
-		if s.Op == nfcomms.OpReceive || s.Op == nfcomms.OpReceiveInd {
+		if s.Receive {
 			direction = abi.D2H
 		}
-		if s.Op == nfcomms.OpSendInd || s.Op == nfcomms.OpReceiveInd {
+		if s.Transfer {
 			path = 1
 		}
 		for l, took := range s.Layers {

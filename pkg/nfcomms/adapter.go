@@ -27,7 +27,7 @@ func AsReceiver(ctx context.Context, ch *Channel) (<-chan []byte, func() error) 
 		defer close(ended)
 		defer close(out)
 		defer release()
-		err = ch.fail(OpAsReceiver, receiveInto(ctx, holding, ch, out))
+		err = ch.fail(opAsReceiver, receiveInto(ctx, holding, ch, out))
 	}()
 	return out, func() error { <-ended; return err }
 }
@@ -106,7 +106,7 @@ func AsSender(ctx context.Context, ch *Channel) (chan<- []byte, func() error) {
 	var err error
 	go func() {
 		defer close(ended)
-		err = ch.fail(OpAsSender, sendFrom(ctx, ch, in))
+		err = ch.fail(opAsSender, sendFrom(ctx, ch, in))
 	}()
 	return in, func() error { <-ended; return err }
 }

@@ -64,7 +64,7 @@ func TestAsReceiverReportsErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrBusy)
 	var op *OpError
 	require.ErrorAs(t, err, &op)
-	assert.Equal(t, OpAsReceiver, op.Op)
+	assert.Equal(t, opAsReceiver, op.Op)
 }
 
 // TestAsReceiverLetsGo closes in every way while the adapter holds a message

@@ -77,7 +77,7 @@ func OfferCase(ch *Channel, offer *Offer) Case {
 		if ok && offer != nil {
 			*offer = o
 		}
-		return ch.unlessBusy(ok, OpNext, err)
+		return ch.unlessBusy(ok, opNext, err)
 	}}
 }
 
@@ -103,7 +103,7 @@ func ReceiveCase(ch *Channel, buf []byte, n *int) Case {
 		if ok && n != nil {
 			*n = got
 		}
-		return ch.unlessBusy(ok, OpReceive, err)
+		return ch.unlessBusy(ok, opReceive, err)
 	}}
 }
 

@@ -62,7 +62,7 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 		err = c.ch.Send(call.in(ctx), msg)
 		call.end(len(msg), err)
 	}
-	return c.fail(OpSend, err)
+	return c.fail(opSend, err)
 }
 
 // fits returns ErrTooLarge for a message over MessageSize bytes.
@@ -80,7 +80,7 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	call := c.traced(callReceive)
 	n, err := c.ch.Receive(call.in(ctx), buf)
 	call.end(n, err)
-	return n, c.fail(OpReceive, err)
+	return n, c.fail(opReceive, err)
 }
 
 // ReceiveFunc is an extended rendezvous: fn works on the message in place, and
@@ -88,7 +88,7 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 // from fn the message stays offered, and the error is returned. msg is valid
 // in fn only.
 func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error {
-	return c.fail(OpReceive, c.ch.ReceiveFunc(ctx, fn))
+	return c.fail(opReceive, c.ch.ReceiveFunc(ctx, fn))
 }
 
 // TrySend gives msg if the target is waiting for it now, and reports whether
@@ -98,24 +98,24 @@ func (c *Channel) TrySend(msg []byte) (bool, error) { return c.trySend(msg, nil)
 // trySend is TrySend; waiter is the one whose place in the queue it uses.
 func (c *Channel) trySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	if err := fits(msg); err != nil {
-		return false, c.fail(OpSend, err)
+		return false, c.fail(opSend, err)
 	}
 	ok, err := c.ch.TrySend(msg, waiter)
-	return ok, c.fail(OpSend, err)
+	return ok, c.fail(opSend, err)
 }
 
 // TryReceive takes a message into buf if one is offered now, and reports
 // whether there was one. It does not wait.
 func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 	n, ok, err = c.ch.TryReceive(buf)
-	return n, ok, c.fail(OpReceive, err)
+	return n, ok, c.fail(opReceive, err)
 }
 
 // Next waits for the device's next offer and returns it without taking it, so
 // that a receiver can make room for a transfer whose size it does not know.
 func (c *Channel) Next(ctx context.Context) (Offer, error) {
 	o, err := c.ch.Next(ctx)
-	return o, c.fail(OpNext, err)
+	return o, c.fail(opNext, err)
 }
 
 // CloseSend closes the h2d half: pending sends end with ErrClosed, and the
@@ -123,7 +123,7 @@ func (c *Channel) Next(ctx context.Context) (Offer, error) {
 func (c *Channel) CloseSend() error {
 	c.sendClosed.Store(true)
 	defer c.leave()
-	return c.fail(OpCloseSend, c.ch.CloseSend())
+	return c.fail(opCloseSend, c.ch.CloseSend())
 }
 
 // CloseReceive closes the d2h half, as CloseSend. It waits for a function that
@@ -131,7 +131,7 @@ func (c *Channel) CloseSend() error {
 func (c *Channel) CloseReceive() error {
 	c.endAdapter()
 	defer c.leave()
-	return c.fail(OpCloseReceive, c.ch.CloseReceive())
+	return c.fail(opCloseReceive, c.ch.CloseReceive())
 }
 
 // leave takes the channel off the device's list once both halves are closed.
@@ -147,7 +147,7 @@ func (c *Channel) Close() error {
 	c.sendClosed.Store(true)
 	c.endAdapter()
 	defer c.leave()
-	return c.fail(OpClose, c.ch.Close())
+	return c.fail(opClose, c.ch.Close())
 }
 
 // Stats returns counters since Subscribe.

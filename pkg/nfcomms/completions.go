@@ -45,7 +45,7 @@ func (c *Completions) Add(f *Future) error {
 		c.ended = append(c.ended, f)
 		c.wake()
 	default:
-		return f.fail(OpWait, ErrBusy)
+		return f.fail(opWait, ErrBusy)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c *Completions) Next(ctx context.Context) (*Future, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, wrap(OpWait, "", 0, context.Cause(ctx))
+			return nil, wrap(opWait, "", 0, context.Cause(ctx))
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (c *Completions) Wait(ctx context.Context) error {
 	for _, err := range c.Each(ctx) {
 		failed = append(failed, err)
 	}
-	return join(OpWait, "", failed...)
+	return join(opWait, "", failed...)
 }
 
 // Cancel asks all calls in the queue to end, and returns at once. Each ends with

@@ -166,7 +166,7 @@ func Open(ctx context.Context, address string) (*Device, error) {
 func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
 	dev, err := bridge.Open(ctx, address, &o)
 	if err != nil {
-		return nil, wrap(OpOpen, address, 0, err)
+		return nil, wrap(opOpen, address, 0, err)
 	}
 	return newDevice(dev, address), nil
 }
@@ -177,7 +177,7 @@ func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
 // reason may be gone when the device is opened, and another may have come.
 func Devices(ctx context.Context) ([]Found, error) {
 	found, err := bridge.Devices(ctx)
-	return found, wrap(OpDevices, "", 0, err)
+	return found, wrap(opDevices, "", 0, err)
 }
 
 // newDevice returns the device over that of a back end.
@@ -212,7 +212,7 @@ func (d *Device) Stats() Stats { return d.dev.Stats() }
 // Health returns the device's last heartbeat, ErrDeviceLost if it is overdue.
 func (d *Device) Health() (Health, error) {
 	h, err := d.dev.Health()
-	return h, d.fail(OpHealth, 0, err)
+	return h, d.fail(opHealth, 0, err)
 }
 
 // Fabric returns the fabric that the device is a node of; nil if there is none.
@@ -240,7 +240,7 @@ func At(x, y, z uint8, t Target) Target { return bridge.At(Place(x, y, z), t) }
 func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
 	node, f := Place(x, y, z), fabric{d}
 	if d.Fabric() == nil {
-		return nil, wrap(OpOpen, f.at(node), 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
+		return nil, wrap(opOpen, f.at(node), 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
 	}
 	dev, err := f.Device(ctx, node)
 	if err != nil {
@@ -261,13 +261,13 @@ func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
 func (d *Device) subscribe(ctx context.Context, e *epoch, t Target) (*Channel, error) {
 	if t == Time && ctx.Err() == nil { // a tracer may have it for a moment
 		if err := d.clock.enter(ctx); err != nil {
-			return nil, d.fail(OpSubscribe, t, err)
+			return nil, d.fail(opSubscribe, t, err)
 		}
 		defer d.clock.leave()
 	}
 	ch, err := d.dev.Subscribe(e.in(ctx), t)
 	if err != nil {
-		return nil, d.fail(OpSubscribe, t, err)
+		return nil, d.fail(opSubscribe, t, err)
 	}
 	c := &Channel{dev: d, epoch: e.number, ch: ch}
 	d.entered(c)
@@ -287,14 +287,14 @@ func (d *Device) start(ctx context.Context, e *epoch, p Program) (Process, error
 	if err == nil {
 		proc.Epoch = e.number
 	}
-	return proc, d.fail(OpStart, p.First, err)
+	return proc, d.fail(opStart, p.First, err)
 }
 
 // Stop asks a process to return and waits until it did; its channels close.
 // ErrInvalid if there is no such process, or no more: a reset ends all of them, and a later
 // process has another id.
 func (d *Device) Stop(ctx context.Context, id ProcessID) error {
-	return d.fail(OpStop, 0, d.dev.Stop(ctx, id))
+	return d.fail(opStop, 0, d.dev.Stop(ctx, id))
 }
 
 // Load adds the programs of an image, on hosted devices a shared object, and
@@ -309,7 +309,7 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 // load is Load in the given epoch, and in no other.
 func (d *Device) load(ctx context.Context, e *epoch, image []byte) (string, error) {
 	name, err := d.dev.Load(e.in(ctx), image)
-	return name, d.fail(OpLoad, 0, err)
+	return name, d.fail(opLoad, 0, err)
 }
 
 // imageMost bounds what LoadFile reads, in bytes: 1 GiB, which is what a device
@@ -321,7 +321,7 @@ const imageMost = 1 << 30
 func (d *Device) LoadFile(ctx context.Context, path string) (string, error) {
 	image, err := readImage(path, imageMost)
 	if err != nil {
-		return "", d.fail(OpLoad, 0, err)
+		return "", d.fail(opLoad, 0, err)
 	}
 	return d.Load(ctx, image)
 }
@@ -351,20 +351,20 @@ func readImage(path string, most int64) ([]byte, error) {
 // Programs lists the names that Start accepts.
 func (d *Device) Programs(ctx context.Context) ([]string, error) {
 	names, err := d.dev.Programs(d.now().in(ctx)) // some back ends ask name by name
-	return names, d.fail(OpPrograms, 0, err)
+	return names, d.fail(opPrograms, 0, err)
 }
 
 // Running reports whether a process that Start returned has not returned yet.
 func (d *Device) Running(ctx context.Context, id ProcessID) (bool, error) {
 	running, err := d.dev.Running(ctx, id)
-	return running, d.fail(OpRunning, 0, err)
+	return running, d.fail(opRunning, 0, err)
 }
 
 // Memory describes one of the memory types CLS, CTM, IMEM and EMEM. ErrInvalid
 // for another kind.
 func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
 	m, err := d.dev.Memory(ctx, kind)
-	return m, d.fail(OpMemory, 0, err)
+	return m, d.fail(opMemory, 0, err)
 }
 
 // Reset stops all DMA, ends every pending call with ErrDeviceLost, clears a
@@ -375,10 +375,10 @@ func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
 // lost, or with dev: has begun its next epoch; Reset may be called again.
 func (d *Device) Reset(ctx context.Context) error {
 	if err := d.take(ctx); err != nil {
-		return d.fail(OpReset, 0, err)
+		return d.fail(opReset, 0, err)
 	}
 	defer d.pass()
-	return d.fail(OpReset, 0, d.reset(ctx, d.now()))
+	return d.fail(opReset, 0, d.reset(ctx, d.now()))
 }
 
 // take waits until nobody else resets or closes the device, and takes the token.
@@ -414,5 +414,5 @@ func (d *Device) Close() error {
 	d.closing() // before a reset under way has ended, as that may wait for calls
 	<-d.idle
 	defer d.pass()
-	return d.fail(OpClose, 0, d.dev.Close())
+	return d.fail(opClose, 0, d.dev.Close())
 }

@@ -21,18 +21,18 @@ func TestOpError(t *testing.T) {
 		text string
 		late bool
 	}{
-		{&OpError{OpSend, "sim:", 17, "", ErrClosed}, "send sim: target 17: closed", false},
-		{&OpError{OpSend, "sim:", 17, "mail", ErrClosed}, `send sim: "mail": closed`, false},
-		{&OpError{OpOpen, "sim:", 0, "", ErrScheme}, "open sim: unknown address scheme", false},
-		{&OpError{OpOpen, "shm:/run/a", 0, "", ErrBusy}, "open shm:/run/a: in use", false},
-		{&OpError{OpSelect, "", 0, "", ErrInvalid}, "select: invalid argument", false},
-		{&OpError{OpSend, "sim:", 1, "", ErrTargetTimeout}, "send sim: target 1: target not ready in time", true},
-		{&OpError{OpSend, "sim:", 1, "", &WithdrawnError{Cause: context.DeadlineExceeded}},
+		{&OpError{opSend, "sim:", 17, "", ErrClosed}, "send sim: target 17: closed", false},
+		{&OpError{opSend, "sim:", 17, "mail", ErrClosed}, `send sim: "mail": closed`, false},
+		{&OpError{opOpen, "sim:", 0, "", ErrScheme}, "open sim: unknown address scheme", false},
+		{&OpError{opOpen, "shm:/run/a", 0, "", ErrBusy}, "open shm:/run/a: in use", false},
+		{&OpError{opSelect, "", 0, "", ErrInvalid}, "select: invalid argument", false},
+		{&OpError{opSend, "sim:", 1, "", ErrTargetTimeout}, "send sim: target 1: target not ready in time", true},
+		{&OpError{opSend, "sim:", 1, "", &WithdrawnError{Cause: context.DeadlineExceeded}},
 			"send sim: target 1: withdrawn: context deadline exceeded", true},
-		{&OpError{OpSend, "sim:", 1, "", &WithdrawnError{Cause: context.Canceled}},
+		{&OpError{opSend, "sim:", 1, "", &WithdrawnError{Cause: context.Canceled}},
 			"send sim: target 1: withdrawn: context canceled", false},
-		{&OpError{OpWait, "sim:", 1, "", context.Canceled}, "wait sim: target 1: context canceled", false},
-		{&OpError{OpLoad, "sim:", 0, "", fmt.Errorf("read: %w", os.ErrDeadlineExceeded)},
+		{&OpError{opWait, "sim:", 1, "", context.Canceled}, "wait sim: target 1: context canceled", false},
+		{&OpError{opLoad, "sim:", 0, "", fmt.Errorf("read: %w", os.ErrDeadlineExceeded)},
 			"load sim: read: i/o timeout", true},
 	}
 	for _, tt := range tests {
@@ -43,7 +43,7 @@ func TestOpError(t *testing.T) {
 		})
 	}
 	assert.ErrorIs(t, tests[0].err, net.ErrClosed)
-	assert.NoError(t, wrap(OpSend, "sim:", 1, nil))
+	assert.NoError(t, wrap(opSend, "sim:", 1, nil))
 }
 
 func TestStripeErrorText(t *testing.T) {
@@ -86,7 +86,7 @@ func (w wants) check(t *testing.T, address string) {
 func refusesToOpen(t *testing.T, addresses map[string]error) {
 	t.Helper()
 	for address, want := range addresses {
-		wants{address, OpOpen, 0, func(ctx context.Context) error {
+		wants{address, opOpen, 0, func(ctx context.Context) error {
 			dev, err := Open(ctx, address)
 			assert.Nil(t, dev)
 			return err
@@ -126,24 +126,24 @@ func TestDeviceRefuses(t *testing.T) {
 		}
 	}
 	for _, w := range []wants{
-		{"no target", OpSubscribe, 100, subscribe(100), ErrNotSubscribed},
-		{"control channel", OpSubscribe, 0, subscribe(0), ErrNotSubscribed},
-		{"subscribed twice", OpSubscribe, 20, subscribe(20), ErrBusy},
-		{"no program", OpStart, 30, func(ctx context.Context) error {
+		{"no target", opSubscribe, 100, subscribe(100), ErrNotSubscribed},
+		{"control channel", opSubscribe, 0, subscribe(0), ErrNotSubscribed},
+		{"subscribed twice", opSubscribe, 20, subscribe(20), ErrBusy},
+		{"no program", opStart, 30, func(ctx context.Context) error {
 			_, err := dev.Start(ctx, Program{Name: "nothing", First: 30, Targets: 1})
 			return err
 		}, ErrNoProgram},
-		{"no process", OpStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 9) }, ErrInvalid},
-		{"no memory type", OpMemory, 0, func(ctx context.Context) error {
+		{"no process", opStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 9) }, ErrInvalid},
+		{"no memory type", opMemory, 0, func(ctx context.Context) error {
 			_, err := dev.Memory(ctx, 4)
 			return err
 		}, ErrInvalid},
-		{"another ABI", OpLoad, 0, load(image), ErrABI},
-		{"endless image", OpLoad, 0, load("/dev/zero"), ErrInvalid},
-		{"huge image", OpLoad, 0, load(huge), ErrTooLarge},
-		{"no image", OpLoad, 0, load(filepath.Join(dir, "none.so")), fs.ErrNotExist},
-		{"reset", OpReset, 0, dev.Reset, ErrNotSupported},
-		{"health", OpHealth, 0, func(context.Context) error { _, err := dev.Health(); return err }, ErrDeviceLost},
+		{"another ABI", opLoad, 0, load(image), ErrABI},
+		{"endless image", opLoad, 0, load("/dev/zero"), ErrInvalid},
+		{"huge image", opLoad, 0, load(huge), ErrTooLarge},
+		{"no image", opLoad, 0, load(filepath.Join(dir, "none.so")), fs.ErrNotExist},
+		{"reset", opReset, 0, dev.Reset, ErrNotSupported},
+		{"health", opHealth, 0, func(context.Context) error { _, err := dev.Health(); return err }, ErrDeviceLost},
 	} {
 		w.check(t, "fake:")
 	}
@@ -158,58 +158,58 @@ func TestChannelRefuses(t *testing.T) {
 	assert.ErrorIs(t, typed.Err(), ErrPointers)
 	assert.Same(t, ch, typed.Channel())
 	for _, w := range []wants{
-		{"message over 56 bytes", OpSend, 16, func(ctx context.Context) error {
+		{"message over 56 bytes", opSend, 16, func(ctx context.Context) error {
 			return ch.Send(ctx, make([]byte, 57))
 		}, ErrTooLarge},
-		{"try over 56 bytes", OpSend, 16, func(context.Context) error {
+		{"try over 56 bytes", opSend, 16, func(context.Context) error {
 			_, err := ch.TrySend(make([]byte, 57))
 			return err
 		}, ErrTooLarge},
-		{"send negative size", OpSendInd, 16, func(ctx context.Context) error {
+		{"send negative size", opSendInd, 16, func(ctx context.Context) error {
 			return ch.SendInd(ctx, buf, -1)
 		}, ErrSize},
-		{"send buffer shorter than size", OpSendInd, 16, func(ctx context.Context) error {
+		{"send buffer shorter than size", opSendInd, 16, func(ctx context.Context) error {
 			return ch.SendInd(ctx, buf, 9)
 		}, ErrSize},
-		{"send two sizes", OpSendInd, 16, func(ctx context.Context) error {
+		{"send two sizes", opSendInd, 16, func(ctx context.Context) error {
 			return ch.SendInd(ctx, buf, 4, 4)
 		}, ErrSize},
-		{"receive two sizes", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"receive two sizes", opReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ch.ReceiveInd(ctx, buf, 4, 4)
 			return err
 		}, ErrSize},
-		{"receive negative size", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"receive negative size", opReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ch.ReceiveInd(ctx, buf, -1)
 			return err
 		}, ErrSize},
-		{"receive buffer shorter than size", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"receive buffer shorter than size", opReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ch.ReceiveInd(ctx, buf, 9)
 			return err
 		}, ErrSize},
-		{"receive into a value", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"receive into a value", opReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ch.ReceiveInd(ctx, 5, 4)
 			return err
 		}, ErrInvalid},
-		{"send pointers", OpSendInd, 16, func(ctx context.Context) error {
+		{"send pointers", opSendInd, 16, func(ctx context.Context) error {
 			return ch.SendInd(ctx, order{}, 1)
 		}, ErrPointers},
-		{"fill negative size", OpSendInd, 16, func(ctx context.Context) error {
+		{"fill negative size", opSendInd, 16, func(ctx context.Context) error {
 			return ch.SendIndFunc(ctx, -1, none)
 		}, ErrSize},
-		{"fill more than the host has", OpSendInd, 16, func(ctx context.Context) error {
+		{"fill more than the host has", opSendInd, 16, func(ctx context.Context) error {
 			return ch.SendIndFunc(ctx, 1<<52, none)
 		}, ErrNoMemory},
-		{"buffer of negative size", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"buffer of negative size", opReceiveInd, 16, func(ctx context.Context) error {
 			return ch.ReceiveIndFunc(ctx, -1, none)
 		}, ErrSize},
-		{"typed send", OpSend, 16, func(ctx context.Context) error {
+		{"typed send", opSend, 16, func(ctx context.Context) error {
 			return typed.Send(ctx, order{})
 		}, ErrPointers},
-		{"typed receive", OpReceive, 16, func(ctx context.Context) error {
+		{"typed receive", opReceive, 16, func(ctx context.Context) error {
 			_, err := typed.Receive(ctx)
 			return err
 		}, ErrPointers},
-		{"future of a bad size", OpSendInd, 16, func(ctx context.Context) error {
+		{"future of a bad size", opSendInd, 16, func(ctx context.Context) error {
 			_, err := ch.SendIndAsync(ctx, buf, 9).Wait(ctx)
 			return err
 		}, ErrSize},
@@ -227,24 +227,24 @@ func TestClosedChannelRefuses(t *testing.T) {
 	buf := make([]byte, 8)
 	none := func([]byte) error { return nil }
 	for _, w := range []wants{
-		{"send", OpSend, 16, func(ctx context.Context) error { return ch.Send(ctx, buf) }, ErrClosed},
-		{"receive", OpReceive, 16, func(ctx context.Context) error { _, err := ch.Receive(ctx, buf); return err }, ErrClosed},
-		{"in place", OpReceive, 16, func(ctx context.Context) error { return ch.ReceiveFunc(ctx, none) }, ErrClosed},
-		{"try send", OpSend, 16, func(context.Context) error { _, err := ch.TrySend(buf); return err }, ErrClosed},
-		{"try receive", OpReceive, 16, func(context.Context) error { _, _, err := ch.TryReceive(buf); return err }, ErrClosed},
-		{"next", OpNext, 16, func(ctx context.Context) error { _, err := ch.Next(ctx); return err }, ErrClosed},
-		{"transfer out", OpSendInd, 16, func(ctx context.Context) error { return ch.SendInd(ctx, buf, 8) }, ErrClosed},
-		{"transfer in", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"send", opSend, 16, func(ctx context.Context) error { return ch.Send(ctx, buf) }, ErrClosed},
+		{"receive", opReceive, 16, func(ctx context.Context) error { _, err := ch.Receive(ctx, buf); return err }, ErrClosed},
+		{"in place", opReceive, 16, func(ctx context.Context) error { return ch.ReceiveFunc(ctx, none) }, ErrClosed},
+		{"try send", opSend, 16, func(context.Context) error { _, err := ch.TrySend(buf); return err }, ErrClosed},
+		{"try receive", opReceive, 16, func(context.Context) error { _, _, err := ch.TryReceive(buf); return err }, ErrClosed},
+		{"next", opNext, 16, func(ctx context.Context) error { _, err := ch.Next(ctx); return err }, ErrClosed},
+		{"transfer out", opSendInd, 16, func(ctx context.Context) error { return ch.SendInd(ctx, buf, 8) }, ErrClosed},
+		{"transfer in", opReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ch.ReceiveInd(ctx, buf, 8)
 			return err
 		}, ErrClosed},
-		{"filled", OpSendInd, 16, func(ctx context.Context) error { return ch.SendIndFunc(ctx, 8, none) }, ErrClosed},
-		{"lent", OpReceiveInd, 16, func(ctx context.Context) error { return ch.ReceiveIndFunc(ctx, 8, none) }, ErrClosed},
-		{"typed", OpSend, 16, func(ctx context.Context) error { return ChanOf[int](ch).Send(ctx, 1) }, ErrClosed},
-		{"large typed", OpSendInd, 16, func(ctx context.Context) error {
+		{"filled", opSendInd, 16, func(ctx context.Context) error { return ch.SendIndFunc(ctx, 8, none) }, ErrClosed},
+		{"lent", opReceiveInd, 16, func(ctx context.Context) error { return ch.ReceiveIndFunc(ctx, 8, none) }, ErrClosed},
+		{"typed", opSend, 16, func(ctx context.Context) error { return ChanOf[int](ch).Send(ctx, 1) }, ErrClosed},
+		{"large typed", opSendInd, 16, func(ctx context.Context) error {
 			return ChanOf[[8]uint64](ch).Send(ctx, [8]uint64{})
 		}, ErrClosed},
-		{"large typed receive", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"large typed receive", opReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ChanOf[[8]uint64](ch).Receive(ctx)
 			return err
 		}, ErrClosed},

@@ -19,45 +19,45 @@ func (f fabric) at(n FabricPlace) string { return fmt.Sprintf("%s node %v", f.de
 
 func (f fabric) State() (FabricState, error) {
 	s, err := f.bridge().State()
-	return s, f.dev.fail(OpFabricState, 0, err)
+	return s, f.dev.fail(opFabricState, 0, err)
 }
 
 func (f fabric) Route(from, to FabricPlace) ([]FabricHop, error) {
 	hops, err := f.bridge().Route(from, to)
-	return hops, f.dev.fail(OpRoute, 0, err)
+	return hops, f.dev.fail(opRoute, 0, err)
 }
 
 func (f fabric) Device(ctx context.Context, n FabricPlace) (bridge.Device, error) {
 	dev, err := f.bridge().Device(ctx, n)
-	return dev, f.dev.fail(OpOpen, 0, err)
+	return dev, f.dev.fail(opOpen, 0, err)
 }
 
 func (f fabric) CutLink(n FabricPlace, link int, cut bool) error {
-	return f.dev.fail(OpCutLink, 0, f.bridge().CutLink(n, link, cut))
+	return f.dev.fail(opCutLink, 0, f.bridge().CutLink(n, link, cut))
 }
 
 func (f fabric) KillNode(n FabricPlace, dead bool) error {
-	return f.dev.fail(OpKillNode, 0, f.bridge().KillNode(n, dead))
+	return f.dev.fail(opKillNode, 0, f.bridge().KillNode(n, dead))
 }
 
 func (f fabric) SilenceNode(n FabricPlace) error {
-	return f.dev.fail(OpSilenceNode, 0, f.bridge().SilenceNode(n))
+	return f.dev.fail(opSilenceNode, 0, f.bridge().SilenceNode(n))
 }
 
 func (f fabric) TestLink(ctx context.Context, n FabricPlace, link int, words uint64) (LinkTest, error) {
 	tested, err := f.bridge().TestLink(ctx, n, link, words)
-	return tested, f.dev.fail(OpTestLink, 0, err)
+	return tested, f.dev.fail(opTestLink, 0, err)
 }
 
 func (f fabric) Put(ctx context.Context, to FabricWindow, offset uint64, data []byte) error {
-	return f.dev.fail(OpPut, 0, f.bridge().Put(ctx, to, offset, data))
+	return f.dev.fail(opPut, 0, f.bridge().Put(ctx, to, offset, data))
 }
 
 func (f fabric) Get(ctx context.Context, from FabricWindow, offset uint64, buf []byte) error {
-	return f.dev.fail(OpGet, 0, f.bridge().Get(ctx, from, offset, buf))
+	return f.dev.fail(opGet, 0, f.bridge().Get(ctx, from, offset, buf))
 }
 
 func (f fabric) Window(ctx context.Context, mem []byte, access WindowAccess) (HostWindow, error) {
 	w, err := f.bridge().Window(ctx, mem, access)
-	return w, f.dev.fail(OpWindow, 0, err)
+	return w, f.dev.fail(opWindow, 0, err)
 }

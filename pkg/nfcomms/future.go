@@ -53,7 +53,7 @@ func (f *Future) Wait(ctx context.Context) (int, error) {
 	case <-f.done:
 		return f.n, f.err
 	case <-ctx.Done():
-		return 0, f.fail(OpWait, ctx.Err())
+		return 0, f.fail(opWait, ctx.Err())
 	}
 }
 
@@ -63,7 +63,7 @@ func (f *Future) Cancel() { f.cancel() }
 
 // SendAsync is Send as a future.
 func (c *Channel) SendAsync(ctx context.Context, msg []byte) *Future {
-	return c.async(ctx, abi.H2D, OpSend, nil, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.H2D, opSend, nil, func(ctx context.Context) (int, error) {
 		err := c.Send(ctx, msg)
 		return done(len(msg), err)
 	})
@@ -71,7 +71,7 @@ func (c *Channel) SendAsync(ctx context.Context, msg []byte) *Future {
 
 // ReceiveAsync is Receive as a future.
 func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
-	return c.async(ctx, abi.D2H, OpReceive, nil, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.D2H, opReceive, nil, func(ctx context.Context) (int, error) {
 		return c.Receive(ctx, buf)
 	})
 }
@@ -79,7 +79,7 @@ func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
 // SendIndAsync is SendInd as a future. An object given by pointer moves to the
 // heap.
 func (c *Channel) SendIndAsync(ctx context.Context, data any, size ...int) *Future {
-	return c.async(ctx, abi.H2D, OpSendInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.H2D, opSendInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
 		return c.sendInd(ctx, data, size)
 	})
 }
@@ -87,7 +87,7 @@ func (c *Channel) SendIndAsync(ctx context.Context, data any, size ...int) *Futu
 // ReceiveIndAsync is ReceiveInd as a future. An object given by pointer moves
 // to the heap.
 func (c *Channel) ReceiveIndAsync(ctx context.Context, data any, size ...int) *Future {
-	return c.async(ctx, abi.D2H, OpReceiveInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.D2H, opReceiveInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
 		return c.ReceiveInd(ctx, data, size...)
 	})
 }

@@ -45,7 +45,7 @@ func (d *Device) run(ctx context.Context, e *epoch, p Program) (*Instance, error
 	for port := range p.Targets {
 		ch, err := d.subscribe(ctx, e, proc.First+Target(port))
 		if err != nil {
-			return nil, join(OpStart, d.address, err, i.unwind())
+			return nil, join(opStart, d.address, err, i.unwind())
 		}
 		i.Channels = append(i.Channels, ch)
 	}
@@ -79,7 +79,7 @@ func (i *Instance) Done() <-chan struct{} { return i.done }
 
 // unwind stops the process and closes the channels there are.
 func (i *Instance) unwind() error {
-	err := i.dev.fail(OpStop, 0, i.dev.dev.Stop(i.epoch.in(context.Background()), i.Process.ID))
+	err := i.dev.fail(opStop, 0, i.dev.dev.Stop(i.epoch.in(context.Background()), i.Process.ID))
 	if isGone(err) {
 		err = nil
 	}
@@ -87,7 +87,7 @@ func (i *Instance) unwind() error {
 	for _, ch := range i.Channels {
 		errs = append(errs, ch.Close())
 	}
-	return join(OpClose, i.dev.address, errs...)
+	return join(opClose, i.dev.address, errs...)
 }
 
 // isGone reports whether an error means that there is nothing left to stop.

@@ -71,12 +71,12 @@ func (d *Device) Listen(ctx context.Context, name string, options ...ListenOptio
 	}
 	can, err := d.hosts()
 	if err != nil {
-		return nil, d.failNamed(OpListen, name, err)
+		return nil, d.failNamed(opListen, name, err)
 	}
 	e := d.now()
 	l, err := can.Listen(e.in(ctx), o)
 	if err != nil {
-		return nil, d.failNamed(OpListen, name, err)
+		return nil, d.failNamed(opListen, name, err)
 	}
 	listener := &Listener{d, e.number, l, name}
 	d.listening(listener)
@@ -98,12 +98,12 @@ func (d *Device) Dial(ctx context.Context, name string, options ...DialOption) (
 	}
 	can, err := d.hosts()
 	if err != nil {
-		return nil, d.failNamed(OpDial, name, err)
+		return nil, d.failNamed(opDial, name, err)
 	}
 	e := d.now()
 	ch, err := dial(e.in(ctx), can, name, o)
 	if err != nil {
-		return nil, d.failNamed(OpDial, name, err)
+		return nil, d.failNamed(opDial, name, err)
 	}
 	c := &Channel{dev: d, epoch: e.number, ch: ch, name: name}
 	d.entered(c)
@@ -153,7 +153,7 @@ func (l *Listener) Target() Target { return l.l.Target() }
 func (l *Listener) Accept(ctx context.Context) (*Channel, error) {
 	ch, err := l.l.Accept(ctx)
 	if err != nil {
-		return nil, l.fail(OpAccept, err)
+		return nil, l.fail(opAccept, err)
 	}
 	c := &Channel{dev: l.dev, epoch: l.epoch, ch: ch, name: l.name}
 	l.dev.entered(c)
@@ -168,5 +168,5 @@ func (l *Listener) fail(op string, err error) error {
 // closed; channels that were accepted stay. It is idempotent.
 func (l *Listener) Close() error {
 	defer l.dev.unlisted(l)
-	return l.fail(OpClose, l.l.Close())
+	return l.fail(opClose, l.l.Close())
 }

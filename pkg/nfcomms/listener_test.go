@@ -49,7 +49,7 @@ func TestListener(t *testing.T) {
 	_, err = l.Accept(ctx)
 	var op *OpError
 	require.ErrorAs(t, err, &op)
-	require.Equal(t, OpAccept, op.Op)
+	require.Equal(t, opAccept, op.Op)
 	require.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, near.Close())
 	require.NoError(t, far.Close())

@@ -25,7 +25,7 @@ type Region struct {
 func (d *Device) Alloc(size int) (*Region, error) {
 	r, err := d.dev.Alloc(size)
 	if err != nil {
-		return nil, d.fail(OpAlloc, 0, err)
+		return nil, d.fail(opAlloc, 0, err)
 	}
 	return &Region{dev: d, region: r}, nil
 }
@@ -43,7 +43,7 @@ func (d *Device) Register(data any) (*Region, error) {
 		r.region, err = d.dev.Register(o.mem)
 	}
 	if err != nil {
-		return nil, d.fail(OpRegister, 0, err)
+		return nil, d.fail(opRegister, 0, err)
 	}
 	return r, nil
 }
@@ -61,7 +61,7 @@ func (d *Device) Import(fd int) (*Region, error) {
 		region, err = i.Import(fd)
 	}
 	if err != nil {
-		return nil, d.fail(OpImport, 0, err)
+		return nil, d.fail(opImport, 0, err)
 	}
 	return &Region{dev: d, region: region}, nil
 }
@@ -72,4 +72,4 @@ func (r *Region) Bytes() []byte { return r.region.Bytes() }
 // Close releases the region. Memory of Alloc is gone then: touching it may end the
 // process. ErrBusy while a transfer or a window uses it, and the region stays as it was. It is
 // idempotent.
-func (r *Region) Close() error { return r.dev.fail(OpCloseRegion, 0, r.region.Close()) }
+func (r *Region) Close() error { return r.dev.fail(opCloseRegion, 0, r.region.Close()) }

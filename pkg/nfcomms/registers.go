@@ -26,7 +26,7 @@ func (d *Device) Peek(bar int, offset uint64, width int) (value uint64, err erro
 	if err == nil {
 		value, err = r.Peek(bar, offset, width)
 	}
-	return value, d.fail(OpPeek, 0, err)
+	return value, d.fail(opPeek, 0, err)
 }
 
 // Poke writes what Peek reads. ErrBusy as well for what is the driver's own: registers that
@@ -36,7 +36,7 @@ func (d *Device) Poke(bar int, offset uint64, width int, value uint64) error {
 	if err == nil {
 		err = r.Poke(bar, offset, width, value)
 	}
-	return d.fail(OpPoke, 0, err)
+	return d.fail(opPoke, 0, err)
 }
 
 // Interrupts returns how many interrupts of a vector there were since the driver took the
@@ -46,7 +46,7 @@ func (d *Device) Interrupts(vector int) (count uint64, err error) {
 	if err == nil {
 		count, err = r.Interrupts(vector)
 	}
-	return count, d.fail(OpInterrupts, 0, err)
+	return count, d.fail(opInterrupts, 0, err)
 }
 
 // WaitInterrupt waits until there were more interrupts of a vector than after, a number of
@@ -57,5 +57,5 @@ func (d *Device) WaitInterrupt(ctx context.Context, vector int, after uint64) (c
 	if err == nil {
 		count, err = r.WaitInterrupt(ctx, vector, after)
 	}
-	return count, d.fail(OpInterrupts, 0, err)
+	return count, d.fail(opInterrupts, 0, err)
 }

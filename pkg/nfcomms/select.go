@@ -36,7 +36,7 @@ func Select(ctx context.Context, cases ...Case) (int, error) {
 	s := selection{cases: cases, fallback: -1}
 	err := s.check()
 	if err != nil {
-		return -1, wrap(OpSelect, "", 0, err)
+		return -1, wrap(opSelect, "", 0, err)
 	}
 	if i, err := s.poll(ctx, nil); i >= 0 {
 		return i, err
@@ -46,7 +46,7 @@ func Select(ctx context.Context, cases ...Case) (int, error) {
 	}
 	i, err := s.block(ctx)
 	if i < 0 {
-		err = wrap(OpSelect, "", 0, &WithdrawnError{Cause: ctx.Err()})
+		err = wrap(opSelect, "", 0, &WithdrawnError{Cause: ctx.Err()})
 	}
 	return i, err
 }
@@ -163,7 +163,7 @@ func (s *selection) arm(wake chan<- struct{}) (int, error) {
 			continue
 		}
 		if err := c.ch.ch.Arm(c.half, wake); err != nil {
-			return i, c.ch.fail(OpSelect, err)
+			return i, c.ch.fail(opSelect, err)
 		}
 	}
 	return -1, nil

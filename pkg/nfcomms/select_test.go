@@ -142,11 +142,11 @@ func TestSelectContextWins(t *testing.T) {
 func TestSelectRefuses(t *testing.T) {
 	ch, _ := channel(t)
 	for _, w := range []wants{
-		{"same half", OpSelect, 0, func(ctx context.Context) error {
+		{"same half", opSelect, 0, func(ctx context.Context) error {
 			_, err := Select(ctx, SendCase(ch, nil), SendCase(ch, nil))
 			return err
 		}, ErrInvalid},
-		{"two defaults", OpSelect, 0, func(ctx context.Context) error {
+		{"two defaults", opSelect, 0, func(ctx context.Context) error {
 			_, err := Select(ctx, Default(), Default())
 			return err
 		}, ErrInvalid},

@@ -63,36 +63,36 @@ func TestSimRefuses(t *testing.T) {
 	_, err := dev.LoadFile(background(t), noProgram)
 	require.Error(t, err)
 	for _, w := range []wants{
-		{"no target", OpSubscribe, 9999, subscribe(9999), ErrNotSubscribed},
-		{"beyond all targets", OpSubscribe, 1 << 24, subscribe(1 << 24), ErrNotSubscribed},
-		{"control channel", OpSubscribe, 0, subscribe(0), ErrNotSubscribed},
-		{"subscribed twice", OpSubscribe, at, subscribe(at), ErrBusy},
-		{"no program", OpStart, 0, func(ctx context.Context) error {
+		{"no target", opSubscribe, 9999, subscribe(9999), ErrNotSubscribed},
+		{"beyond all targets", opSubscribe, 1 << 24, subscribe(1 << 24), ErrNotSubscribed},
+		{"control channel", opSubscribe, 0, subscribe(0), ErrNotSubscribed},
+		{"subscribed twice", opSubscribe, at, subscribe(at), ErrBusy},
+		{"no program", opStart, 0, func(ctx context.Context) error {
 			_, err := dev.Start(ctx, Program{Name: "nothing", Targets: 1})
 			return err
 		}, ErrNoProgram},
-		{"target taken", OpStart, at, func(ctx context.Context) error {
+		{"target taken", opStart, at, func(ctx context.Context) error {
 			_, err := dev.Start(ctx, Program{Name: "sink", First: at, Targets: 1})
 			return err
 		}, ErrBusy},
-		{"no process", OpStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 1<<40) }, ErrInvalid},
-		{"no memory type", OpMemory, 0, func(ctx context.Context) error {
+		{"no process", opStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 1<<40) }, ErrInvalid},
+		{"no memory type", opMemory, 0, func(ctx context.Context) error {
 			_, err := dev.Memory(ctx, 4)
 			return err
 		}, ErrInvalid},
-		{"message over 56 bytes", OpSend, at, func(ctx context.Context) error {
+		{"message over 56 bytes", opSend, at, func(ctx context.Context) error {
 			return loop.Send(ctx, make([]byte, 57))
 		}, ErrTooLarge},
-		{"buffer shorter than size", OpSendInd, at, func(ctx context.Context) error {
+		{"buffer shorter than size", opSendInd, at, func(ctx context.Context) error {
 			return loop.SendInd(ctx, buf, 65)
 		}, ErrSize},
-		{"pointers", OpSendInd, at, func(ctx context.Context) error {
+		{"pointers", opSendInd, at, func(ctx context.Context) error {
 			return loop.SendInd(ctx, &order{}, 1)
 		}, ErrPointers},
-		{"a transfer where a message is read", OpSendInd, source.Target(), func(ctx context.Context) error {
+		{"a transfer where a message is read", opSendInd, source.Target(), func(ctx context.Context) error {
 			return source.SendInd(ctx, buf, 64)
 		}, ErrKindMismatch},
-		{"short buffer for a message", OpReceive, at, func(ctx context.Context) error {
+		{"short buffer for a message", opReceive, at, func(ctx context.Context) error {
 			require.NoError(t, loop.Send(ctx, buf[:10]))
 			_, err := loop.Receive(ctx, buf[:9])
 			return err

@@ -43,22 +43,22 @@ func Stripes(size, n int) []Stripe {
 // names the stripe and reports which ones were delivered. data is as for SendInd;
 // an object given by pointer moves to the heap.
 func SendStriped(ctx context.Context, data any, size int, chs ...*Channel) error {
-	err := striped(ctx, data, size, chs, OpSendStriped)
-	return wrap(OpSendStriped, "", 0, err)
+	err := striped(ctx, data, size, chs, opSendStriped)
+	return wrap(opSendStriped, "", 0, err)
 }
 
 // ReceiveStriped fills the first size bytes of data by one transfer per
 // channel, divided as SendStriped does, and returns size, or 0 with an error.
 // After an error the contents of data are undefined.
 func ReceiveStriped(ctx context.Context, data any, size int, chs ...*Channel) (int, error) {
-	err := striped(ctx, data, size, chs, OpReceiveStriped)
-	return done(size, wrap(OpReceiveStriped, "", 0, err))
+	err := striped(ctx, data, size, chs, opReceiveStriped)
+	return done(size, wrap(opReceiveStriped, "", 0, err))
 }
 
 // striped moves every stripe of data.
 func striped(ctx context.Context, data any, size int, chs []*Channel, op string) error {
 	objectFor := readableObject
-	if op == OpReceiveStriped {
+	if op == opReceiveStriped {
 		objectFor = writableObject
 	}
 	o, err := objectFor(data, []int{size})
@@ -69,7 +69,7 @@ func striped(ctx context.Context, data any, size int, chs []*Channel, op string)
 		return err
 	}
 	s := &striping{chs: chs, stripes: Stripes(size, len(chs)), delivered: make([]bool, len(chs)), data: data,
-		mem: o.mem, sends: op == OpSendStriped}
+		mem: o.mem, sends: op == opSendStriped}
 	return s.run(ctx)
 }
 

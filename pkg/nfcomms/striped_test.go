@@ -101,7 +101,7 @@ func TestStripedNamesTheStripe(t *testing.T) {
 	assert.Equal(t, []bool{true, false, false}, se.Delivered)
 	var op *OpError
 	require.ErrorAs(t, err, &op)
-	assert.Equal(t, OpSendStriped, op.Op)
+	assert.Equal(t, opSendStriped, op.Op)
 }
 
 func TestStripedCancelled(t *testing.T) {
@@ -121,12 +121,12 @@ func TestStripedRefuses(t *testing.T) {
 		return func(ctx context.Context) error { return SendStriped(ctx, data, size, chs...) }
 	}
 	for _, w := range []wants{
-		{"no channels", OpSendStriped, 0, send(buf, 8), ErrInvalid},
-		{"twice the same", OpSendStriped, 0, send(buf, 8, chs[0], chs[1], chs[0]), ErrInvalid},
-		{"no channel", OpSendStriped, 0, send(buf, 8, chs[0], nil), ErrInvalid},
-		{"too large", OpSendStriped, 0, send(buf, 9, chs...), ErrSize},
-		{"negative", OpSendStriped, 0, send(buf, -1, chs...), ErrSize},
-		{"pointers", OpSendStriped, 0, send(order{}, 1, chs...), ErrPointers},
+		{"no channels", opSendStriped, 0, send(buf, 8), ErrInvalid},
+		{"twice the same", opSendStriped, 0, send(buf, 8, chs[0], chs[1], chs[0]), ErrInvalid},
+		{"no channel", opSendStriped, 0, send(buf, 8, chs[0], nil), ErrInvalid},
+		{"too large", opSendStriped, 0, send(buf, 9, chs...), ErrSize},
+		{"negative", opSendStriped, 0, send(buf, -1, chs...), ErrSize},
+		{"pointers", opSendStriped, 0, send(order{}, 1, chs...), ErrPointers},
 	} {
 		w.check(t, "")
 	}

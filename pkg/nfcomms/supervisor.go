@@ -69,7 +69,7 @@ func (s Supervisor) Run(ctx context.Context, d *Device, work func(context.Contex
 		}
 		s.Logger.Warn("generation over", "address", d.address, "number", v.number, "err", err, "wait", wait)
 		if !pause(ctx, wait) {
-			return d.fail(OpSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
+			return d.fail(opSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (v *supervision) generation(ctx context.Context) (again bool, err error) {
 	case ctx.Err() == nil:
 		return ended || within.Err() != nil, err
 	case ended || errors.Is(err, ErrWithdrawn): // what the end of ctx does to calls
-		err = v.dev.fail(OpSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
+		err = v.dev.fail(opSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
 	}
 	return false, err
 }
@@ -158,7 +158,7 @@ func (v *supervision) unwind(g *Generation) {
 // time, and returns the error.
 func (v *supervision) mayRetry(ctx context.Context, err error) (bool, error) {
 	if ctx.Err() != nil {
-		return false, v.dev.fail(OpSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
+		return false, v.dev.fail(opSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
 	}
 	for _, never := range []error{ErrNoProgram, ErrABI, ErrInvalid, ErrNotSupported, ErrClosed} {
 		if errors.Is(err, never) {
@@ -178,13 +178,13 @@ func (d *Device) revive(ctx context.Context) error {
 		return err
 	}
 	if err := d.take(ctx); err != nil {
-		return d.fail(OpReset, 0, err)
+		return d.fail(opReset, 0, err)
 	}
 	defer d.pass()
 	if _, err := d.Health(); !isLoss(err) {
 		return err
 	}
-	return d.fail(OpReset, 0, d.reset(ctx, e))
+	return d.fail(opReset, 0, d.reset(ctx, e))
 }
 
 // watch calls end with the reason when an epoch is over, or the device lost, faulty or
@@ -205,7 +205,7 @@ func (d *Device) watch(ctx context.Context, e *epoch, end context.CancelCauseFun
 			case <-ctx.Done():
 				return
 			case <-e.ctx.Done():
-				end(d.fail(OpSupervise, 0, context.Cause(e.ctx)))
+				end(d.fail(opSupervise, 0, context.Cause(e.ctx)))
 				return
 			case <-ticks.C:
 			}

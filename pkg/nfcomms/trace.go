@@ -72,12 +72,14 @@ func (o *TraceOptions) check() error {
 
 // Span is one call that was measured, layer by layer.
 type Span struct {
-	Op     string // OpSend, OpReceive, OpSendInd or OpReceiveInd
-	Target Target
-	Start  time.Time
-	Bytes  int
-	Whole  time.Duration // the sum of Layers
-	Layers [LayerCount]time.Duration
+	Op string // "send", "receive", "send transfer" or "receive transfer"
+	// Receive and Transfer tell the operations apart: to or from the host, a message or a transfer.
+	Receive, Transfer bool
+	Target            Target
+	Start             time.Time
+	Bytes             int
+	Whole             time.Duration // the sum of Layers
+	Layers            [LayerCount]time.Duration
 }
 
 // Tracer measures calls of a device. Its methods are safe for concurrent use. Whoever does not need
@@ -99,10 +101,10 @@ type Tracer struct {
 // out of bounds. A reset does not end a tracer.
 func (d *Device) Trace(ctx context.Context, o TraceOptions) (*Tracer, error) {
 	if err := o.check(); err != nil {
-		return nil, d.fail(OpTrace, 0, err)
+		return nil, d.fail(opTrace, 0, err)
 	}
 	if err := d.align(ctx); err != nil {
-		return nil, d.fail(OpTrace, 0, err)
+		return nil, d.fail(opTrace, 0, err)
 	}
 	t := &Tracer{dev: d, every: uint64(o.Every), keep: uint64(o.Keep)}
 	d.clock.mu.Lock()
@@ -112,7 +114,7 @@ func (d *Device) Trace(ctx context.Context, o TraceOptions) (*Tracer, error) {
 		all = *now
 	}
 	if len(all) == TracersMost {
-		return nil, d.fail(OpTrace, 0, fmt.Errorf("%d tracers: %w", TracersMost, ErrBusy))
+		return nil, d.fail(opTrace, 0, fmt.Errorf("%d tracers: %w", TracersMost, ErrBusy))
 	}
 	all = append(slices.Clone(all), t)
 	d.tracing.Store(&all)
@@ -206,7 +208,7 @@ const (
 )
 
 // callOps are their names.
-var callOps = [callKinds]string{OpSend, OpReceive, OpSendInd, OpReceiveInd}
+var callOps = [callKinds]string{opSend, opReceive, opSendInd, opReceiveInd}
 
 // half returns the direction.
 func (k callKind) half() abi.Direction { return abi.Direction(k % callSendInd) }
@@ -360,7 +362,10 @@ type measured struct {
 
 // span cuts the call into its layers.
 func (m *measured) span(clock stamp.Clock) (s Span, wrong bool) {
-	s = Span{Op: callOps[m.kind], Target: m.target, Bytes: m.bytes, Whole: m.Whole(), Start: m.Start().Time()}
+	s = Span{
+		Op: callOps[m.kind], Receive: m.kind.half() == abi.D2H, Transfer: m.kind.transfers(),
+		Target: m.target, Bytes: m.bytes, Whole: m.Whole(), Start: m.Start().Time(),
+	}
 	s.Layers, wrong = m.Split(clock, m.kind.half(), m.kind.transfers())
 	return s, wrong
 }

@@ -70,7 +70,7 @@ func TestTraceAddsUp(t *testing.T) {
 
 	list := r.Waterfalls()
 	require.Len(t, list, 4)
-	for i, op := range []string{OpReceive, OpReceiveInd, OpSend, OpSendInd} {
+	for i, op := range []string{opReceive, opReceiveInd, opSend, opSendInd} {
 		w := list[i]
 		require.Equal(t, op, w.Op)
 		var mean time.Duration
@@ -111,7 +111,7 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
 
-	sends := waterfallOf(t, tr.Take(ctx), OpSend)
+	sends := waterfallOf(t, tr.Take(ctx), opSend)
 	require.Equal(t, 3, sends.Calls)
 	require.Greater(t, layerOf(sends, LayerTarget).Max, least-least/4)
 	require.Positive(t, layerOf(sends, LayerQueue).Max)
@@ -121,7 +121,7 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	waiting(1, func(h Half) bool { return h.Slept > least })
 	require.NoError(t, ch.Send(ctx, nil))
 	<-done
-	receives := waterfallOf(t, tr.Take(ctx), OpReceive)
+	receives := waterfallOf(t, tr.Take(ctx), opReceive)
 	require.Greater(t, layerOf(receives, LayerTarget).Max, least-least/4)
 	require.Equal(t, LayerTarget, receives.Dominant().Layer)
 }

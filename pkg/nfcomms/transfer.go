@@ -34,7 +34,7 @@ func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error
 		err = c.sendObject(call.in(ctx), o)
 	}
 	call.end(len(o.mem), err)
-	return done(len(o.mem), c.fail(OpSendInd, err))
+	return done(len(o.mem), c.fail(opSendInd, err))
 }
 
 // sendObject sends all of o.
@@ -65,7 +65,7 @@ func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, e
 		err = c.receiveObject(call.in(ctx), o)
 	}
 	call.end(len(o.mem), err)
-	return done(len(o.mem), c.fail(OpReceiveInd, err))
+	return done(len(o.mem), c.fail(opReceiveInd, err))
 }
 
 // receiveObject fills all of o.
@@ -94,13 +94,13 @@ func (c *Channel) receiveObject(ctx context.Context, o object) error {
 func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []byte) error) error {
 	b, err := takeBuffer(size)
 	if err != nil {
-		return c.fail(OpSendInd, err)
+		return c.fail(opSendInd, err)
 	}
 	defer b.release()
 	if err = fill(b.mem); err == nil {
 		err = c.ch.SendInd(ctx, b.mem)
 	}
-	return c.fail(OpSendInd, err)
+	return c.fail(opSendInd, err)
 }
 
 // ReceiveIndFunc takes a transfer of exactly size bytes into memory lent by the
@@ -114,7 +114,7 @@ func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []by
 // another call.
 func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []byte) error) error {
 	if size < 0 {
-		return c.fail(OpReceiveInd, fmt.Errorf("size %d is negative: %w", size, ErrSize))
+		return c.fail(opReceiveInd, fmt.Errorf("size %d is negative: %w", size, ErrSize))
 	}
 	var b *buffer
 	defer func() {
@@ -128,7 +128,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []b
 		}
 		return mem, err
 	}
-	return c.fail(OpReceiveInd, c.ch.ReceiveIndFunc(ctx, uint64(size), place, fn))
+	return c.fail(opReceiveInd, c.ch.ReceiveIndFunc(ctx, uint64(size), place, fn))
 }
 
 // trySendInd is SendInd to a target that waits now; false if it does not. waiter
@@ -146,7 +146,7 @@ func (c *Channel) trySendInd(ctx context.Context, waiter chan<- struct{}, data a
 	if err == nil {
 		ok, err = c.ch.TrySendInd(ctx, o.mem, waiter)
 	}
-	return ok, c.fail(OpSendInd, err)
+	return ok, c.fail(opSendInd, err)
 }
 
 // tryReceiveInd is ReceiveInd of what is offered now; false if nothing is, or
@@ -154,13 +154,13 @@ func (c *Channel) trySendInd(ctx context.Context, waiter chan<- struct{}, data a
 func (c *Channel) tryReceiveInd(ctx context.Context, data any, size []int) (ok bool, err error) {
 	o, err := writableObject(data, size)
 	if err != nil {
-		return false, c.fail(OpReceiveInd, err)
+		return false, c.fail(opReceiveInd, err)
 	}
 	mem := o.mem
 	if o.moves {
 		b, err := takeBuffer(len(mem))
 		if err != nil {
-			return false, c.fail(OpReceiveInd, err)
+			return false, c.fail(opReceiveInd, err)
 		}
 		defer b.release()
 		mem = b.mem
@@ -169,5 +169,5 @@ func (c *Channel) tryReceiveInd(ctx context.Context, data any, size []int) (ok b
 	if ok && o.moves {
 		copy(o.mem, mem)
 	}
-	return c.unlessBusy(ok, OpReceiveInd, err)
+	return c.unlessBusy(ok, opReceiveInd, err)
 }

@@ -39,11 +39,11 @@ func (c Chan[T]) direct() bool { return c.size <= MessageSize }
 func (c Chan[T]) Send(ctx context.Context, v T) error {
 	switch {
 	case c.err != nil:
-		return c.ch.fail(OpSend, c.err)
+		return c.ch.fail(opSend, c.err)
 	case c.direct():
-		return c.ch.fail(OpSend, c.sendDirect(ctx, &v))
+		return c.ch.fail(opSend, c.sendDirect(ctx, &v))
 	default:
-		return c.ch.fail(OpSendInd, c.sendInd(ctx, &v))
+		return c.ch.fail(opSendInd, c.sendInd(ctx, &v))
 	}
 }
 
@@ -75,14 +75,14 @@ func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
 func (c Chan[T]) Receive(ctx context.Context) (T, error) {
 	var v T
 	var err error
-	op := OpReceive
+	op := opReceive
 	switch {
 	case c.err != nil:
 		err = c.err
 	case c.direct():
 		err = c.receiveDirect(ctx, &v)
 	default:
-		op = OpReceiveInd
+		op = opReceiveInd
 		err = c.receiveInd(ctx, &v)
 	}
 	return v, c.ch.fail(op, err)

@@ -9,16 +9,16 @@ import (
 // sendOp and receiveOp are how errors name what a value travels by.
 func (c Chan[T]) sendOp() string {
 	if c.err != nil || c.direct() {
-		return OpSend
+		return opSend
 	}
-	return OpSendInd
+	return opSendInd
 }
 
 func (c Chan[T]) receiveOp() string {
 	if c.err != nil || c.direct() {
-		return OpReceive
+		return opReceive
 	}
-	return OpReceiveInd
+	return opReceiveInd
 }
 
 // TrySend gives v if the target waits for it now, and reports whether it took it.

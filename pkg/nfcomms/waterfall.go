@@ -37,7 +37,9 @@ type LayerTimes struct {
 
 // Waterfall describes the calls of one operation layer by layer.
 type Waterfall struct {
-	Op     string
+	Op                string // as in Span
+	Receive, Transfer bool
+
 	Calls  int
 	Bytes  uint64
 	Whole  Times
@@ -69,7 +71,7 @@ func (w Waterfall) Dominant() LayerTimes {
 
 // waterfall sums the calls of one operation up.
 func waterfall(op string, spans []Span) Waterfall {
-	w := Waterfall{Op: op, Calls: len(spans)}
+	w := Waterfall{Op: op, Receive: spans[0].Receive, Transfer: spans[0].Transfer, Calls: len(spans)}
 	times := make([]time.Duration, len(spans))
 	for i, s := range spans {
 		w.Bytes += uint64(s.Bytes)

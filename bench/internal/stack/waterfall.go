@@ -66,7 +66,7 @@ func (r *stackRig) waterfalls(ctx context.Context, dev *nfcomms.Device) (list []
 func stackWaterfall(size int, w nfcomms.Waterfall) Waterfall {
 	ns := func(t nfcomms.Times) TimeNS { return TimeNS{int64(t.Mean), int64(t.P50), int64(t.P99)} }
 	s := Waterfall{Size: size, Direction: compare.Directions[0], Calls: w.Calls, Whole: ns(w.Whole), Dominant: w.Dominant().Layer.String()}
-	if w.Op == nfcomms.OpReceiveInd {
+	if w.Receive {
 		s.Direction = compare.Directions[1]
 	}
 	for _, l := range w.Layers {
