@@ -181,6 +181,10 @@ func TestOutcome(t *testing.T) {
 	require.ErrorIs(t, of(uapi.Completion{Status: uint32(abi.ErrReset)}, withdrawn), bridge.ErrDeviceLost)
 	var dma *bridge.TransferError
 	require.ErrorAs(t, of(uapi.Completion{Status: uint32(abi.ErrDMA)}, nil), &dma, "also when nothing moved")
+	begun := of(uapi.Completion{Error: uint32(syscall.EFAULT), Status: uint32(abi.ErrInvalid), Outstanding: 100}, nil)
+	require.ErrorAs(t, begun, &dma, "a page that could not be pinned while the transfer ran")
+	require.ErrorIs(t, begun, bridge.ErrDMA)
+	require.NotErrorAs(t, of(uapi.Completion{Error: uint32(syscall.EFAULT), Status: uint32(abi.ErrInvalid)}, nil), &dma, "before it began")
 	var size *bridge.SizeError
 	require.ErrorAs(t, of(uapi.Completion{Status: uint32(abi.ErrSize), PeerSize: 99}, nil), &size)
 	require.Equal(t, bridge.SizeError{Host: 100, Device: 99}, *size)

@@ -103,8 +103,8 @@ func (h *half) outcome(ctx context.Context, o *op, cause error) error {
 	c := &o.got
 	status := abi.Status(min(c.Status, uint32(abi.StatusCount)))
 	switch {
-	case c.Error != 0:
-		return h.refused(o, syscall.Errno(c.Error))
+	case c.Error != 0: // of memory that was reached for while the transfer ran, too
+		return stopped(c, h.refused(o, syscall.Errno(c.Error)), c.Outstanding != 0)
 	case status == abi.OK, o.notNow():
 		return nil
 	case status == abi.ErrSize:
