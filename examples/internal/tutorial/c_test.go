@@ -15,7 +15,7 @@ import (
 const (
 	device = "#include <nfc_fw.h>\nstruct said { uint64_t log; };\n"
 	driver = "#include <stdint.h>\n#include <string.h>\n#include <fcntl.h>\n#include <poll.h>\n#include <unistd.h>\n" +
-		"#include <sys/eventfd.h>\n#include <sys/ioctl.h>\n#include <sys/mman.h>\n#include <linux/io_uring.h>\n#include <nfcomms.h>\n"
+		"#include <sys/eventfd.h>\n#include <sys/ioctl.h>\n#include <sys/mman.h>\n#include <nfcomms.h>\n"
 )
 
 // partsOfC are those of each page, in order: what stands before a function of these lines,
@@ -28,7 +28,6 @@ var partsOfC = map[string][][2]string{
 	},
 	"kernel-module.md": {
 		{driver, "uint8_t bytes[64] = { 0 }; uint64_t size = sizeof(bytes);"},
-		{driver, "int fd = 0, status, flags; uint64_t length; struct nfcomms_call call = { 0 }; struct io_uring_sqe *sqe = 0; struct io_uring_cqe *cqe = 0;"},
 		{driver, "int fd = 0;"}, {driver, "int fd = 0;"},
 		{driver, "int fd = 0, buffer = 0; uint8_t bytes[64]; uint64_t size = sizeof(bytes);"},
 	},

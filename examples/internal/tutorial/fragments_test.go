@@ -36,7 +36,6 @@ var fragments = map[string][]fragment{
 	},
 	"docs/fabric.md": {
 		{runs: true},
-		{before: "var m *mesh.Mesh; memory, data := make([]byte, 8192), make([]byte, 8)"},
 		{before: "key, data := make([]byte, 8), make([]byte, 8)"},
 		{before: "tell := func(nfcomms.FabricWindow) {}; dev, err = nfcomms.Open(ctx, `sim:?torus=2x1x1`); check(err)", runs: true},
 		{}, {},
@@ -62,7 +61,7 @@ var fragments = map[string][]fragment{
 // imports are the packages that fragments use.
 var imports = []string{
 	"embed", "encoding/binary", "log", "log/slog", "net", "net/http", "os", "context", "google.golang.org/grpc",
-	"github.com/prometheus/client_golang/prometheus", "github.com/nfcomms/nfcomms/internal/mesh",
+	"github.com/prometheus/client_golang/prometheus",
 	"github.com/nfcomms/nfcomms/pkg/control", "github.com/nfcomms/nfcomms/pkg/control/access",
 	"github.com/nfcomms/nfcomms/pkg/group", "github.com/nfcomms/nfcomms/pkg/group/torus",
 	"github.com/nfcomms/nfcomms/pkg/metrics", "github.com/nfcomms/nfcomms/pkg/nfcomms",
