@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,9 @@ var _ bridge.Device = (*Device)(nil)
 
 // Options adjusts a device. The zero value is valid.
 type Options struct {
-	// Log takes rare events. Nil discards them.
-	Log *logqueue.Queue
+	// Logger takes rare events, from a goroutine of its own: a handler holds up no call. Nil discards
+	// them.
+	Logger *slog.Logger
 	// Stall is how long a transfer may stand still on a device that beats,
 	// before it is aborted; an offer that the device seems to have lost is asked
 	// back as soon. 0 is 10 s; it is never less than five heartbeats.
@@ -72,7 +74,7 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 	if opts == nil {
 		opts = &Options{}
 	}
-	d := &Device{port: port, base: info, log: opts.Log, stall: opts.Stall, answer: opts.Answer}
+	d := &Device{port: port, base: info, log: logqueue.New(opts.Logger), stall: opts.Stall, answer: opts.Answer}
 	d.stager, _ = port.(Stager)
 	d.regions.Init(port)
 	e, err := newEpoch(ctx, d)

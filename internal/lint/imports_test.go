@@ -41,6 +41,7 @@ var allowed = []struct {
 	{"internal/kdev/umod", []string{"bridge", "bridge/abi", "internal/kdev/uapi", "internal/region"}, []string{sys}},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern", "internal/stamp"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
+	{"bridge/bridgetest/testdata/card", []string{"bridge", "bridge/abi", "bridge/mailbox"}, nil},
 	{"internal/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "internal/proto/talk", "internal/units"}, []string{sys}},
 	{"firmware", nil, nil},
 	{"internal/firmware", []string{"bridge", "bridge/abi", "firmware"}, nil},
@@ -121,7 +122,7 @@ func wrongImports(f *file) []string {
 func mayImport(f *file, rule int, name string, blank bool) bool {
 	switch name {
 	case "C":
-		return (f.dir() == "internal/firmware" || f.dir() == "kmod/lib/umod") && !f.isTest()
+		return slices.Contains([]string{"internal/firmware", "kmod/lib/umod", "bridge/bridgetest/testdata/card"}, f.dir()) && !f.isTest()
 	case "unsafe":
 		return f.isGenerated() || mayBeUnsafe(f)
 	}
@@ -143,7 +144,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "internal/arena", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "bridge/bridgetest", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
+	case "bridge/abi", "internal/arena", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "bridge/bridgetest", "bridge/bridgetest/testdata/card", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

@@ -11,7 +11,7 @@ import (
 const (
 	namesOfAPI      = 219  // of package nfcomms
 	namesOfAPIAll   = 219  // of it and the packages beneath
-	namesImportable = 1921 // of all packages that other modules can import
+	namesImportable = 1102 // of all packages that other modules can import
 )
 
 // publicNames lists the public names of a file, as T, F or T.Method. Methods that the standard library
@@ -61,7 +61,7 @@ func namesOf(s ast.Spec) (list []string) {
 
 // importable reports whether other modules can import the package of a file.
 func importable(f *file) bool {
-	return !f.isTest() && !f.isGenerated() && f.ast.Name.Name != "main" && !slices.Contains(strings.Split(f.dir(), "/"), "internal")
+	return !f.isTest() && !f.isGenerated() && f.ast.Name.Name != "main" && !slices.ContainsFunc(strings.Split(f.dir(), "/"), func(d string) bool { return d == "internal" || d == "testdata" })
 }
 
 // TestNamesStayFew counts the public names; with -v it prints how many each folder has.

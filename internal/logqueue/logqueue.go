@@ -30,12 +30,34 @@ type Queue struct {
 	said    uint64 // drops that the handler knows of
 }
 
-// New returns a queue for a logger; nil for none.
+// New returns a queue for a logger; nil for none. For a logger that Logger made it is the same queue.
 func New(l *slog.Logger) *Queue {
 	if l == nil {
 		return nil
 	}
+	if h, ok := l.Handler().(queued); ok {
+		return h.queue
+	}
 	return &Queue{handler: l.Handler()}
+}
+
+// queued is the user's handler behind a queue.
+type queued struct {
+	slog.Handler
+	queue *Queue
+}
+
+func (h queued) Handle(_ context.Context, r slog.Record) error {
+	h.queue.push(r)
+	return nil
+}
+
+// Logger returns a logger whose records go through the queue; nil for the nil queue. It is for New.
+func (q *Queue) Logger() *slog.Logger {
+	if q == nil {
+		return nil
+	}
+	return slog.New(queued{q.handler, q})
 }
 
 // Info logs at slog.LevelInfo. It takes no lock that a handler holds.
@@ -63,6 +85,10 @@ func (q *Queue) add(level slog.Level, msg string, args []any) {
 	runtime.Callers(3, pc[:])
 	r := slog.NewRecord(time.Now(), level, msg, pc[0])
 	r.Add(args...)
+	q.push(r)
+}
+
+func (q *Queue) push(r slog.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.records) == capacity {

@@ -153,3 +153,14 @@ func TestManyAtOnce(t *testing.T) {
 	q.Flush()
 	require.Len(t, l.list(), 800)
 }
+
+// TestLoggerOfAQueue: a logger of a queue is that queue, so that both parts of a back end have one.
+func TestLoggerOfAQueue(t *testing.T) {
+	var out lines
+	q := New(slog.New(slog.NewTextHandler(&out, nil)))
+	require.Same(t, q, New(q.Logger()))
+	q.Logger().Info("by the logger")
+	q.Flush()
+	require.Contains(t, out.buf.String(), "by the logger")
+	require.Nil(t, New((*Queue)(nil).Logger()))
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
-	"github.com/nfcomms/nfcomms/internal/logqueue"
 )
 
 var _ mailbox.Port = (*Device)(nil)
@@ -41,7 +40,7 @@ func newRigIn(e *bridgetest.Env, sh Shape) *rig {
 // newRigWith is newRigIn with a logger.
 func newRigWith(e *bridgetest.Env, sh Shape, log *slog.Logger) *rig {
 	e.Helper()
-	return newRigOf(e, sh, &mailbox.Options{Log: logqueue.New(log)})
+	return newRigOf(e, sh, &mailbox.Options{Logger: log})
 }
 
 // newRigOf is newRigIn with options.

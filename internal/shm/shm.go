@@ -65,7 +65,7 @@ func openHost(ctx context.Context, o options, info bridge.Info, log *logqueue.Qu
 	if err != nil {
 		return nil, nil, err
 	}
-	may := &mailbox.Options{Log: log, Stall: o.stall}
+	may := &mailbox.Options{Logger: log.Logger(), Stall: o.stall}
 	var way mailbox.Port = p
 	if o.far {
 		may.Answer, way = farAnswer, farPort{p}

@@ -57,7 +57,7 @@ func openNear(
 	if err != nil {
 		return nil, nil, fmt.Errorf("start firmware: %w", err)
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log, Stall: o.stall})
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Logger: log.Logger(), Stall: o.stall})
 	if err != nil {
 		p.Close()
 		return nil, nil, err

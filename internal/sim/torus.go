@@ -98,7 +98,7 @@ func (t *torus) Open(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	}
 	info := t.info
 	info.Node = n
-	dev, err := mailbox.Open(ctx, p, info, &mailbox.Options{Log: t.log, Stall: t.o.stall, Answer: answerTime})
+	dev, err := mailbox.Open(ctx, p, info, &mailbox.Options{Logger: t.log.Logger(), Stall: t.o.stall, Answer: answerTime})
 	if err != nil {
 		_ = p.Close()
 		return nil, err
