@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,8 @@ const (
 	arenaSize = 64 << 20
 	// arenaStep is what sizes of larger ones are a multiple of: a huge page.
 	arenaStep = 2 << 20
+	// growTime bounds the wait of a call for an answer of the device about memory.
+	growTime = time.Second
 )
 
 // Device is a device that reaches memory where it lies in this process.
@@ -61,10 +64,13 @@ type arena struct {
 // Arenas is all such memory of a device, dealt out in pages. The zero Arenas has none; its
 // methods are safe for concurrent use.
 type Arenas struct {
-	mu     sync.Mutex // guards all of it
+	mu     sync.Mutex // guards what follows
 	list   []*arena
 	device Device // that new ones are made known to
 	ended  bool
+
+	making  sync.Mutex     // one arena is made at a time
+	growing sync.WaitGroup // requests of the device about arenas that are added or removed
 }
 
 func pagesOf(size int) int { return (size-1)/abi.PageSize + 1 }
@@ -140,8 +146,25 @@ func (a *arena) give(first, pages int) {
 	}
 }
 
-// Alloc returns so many bytes from the start of a page. They are zero if asked for.
+// Alloc returns so many bytes from the start of a page. They are zero if asked for. If the device
+// does not answer in time, the call fails, and the device is told of the new memory later.
 func (m *Arenas) Alloc(size int, zero bool) ([]byte, error) {
+	if mem, err := m.take(size, zero); mem != nil || err != nil {
+		return mem, err
+	}
+	select {
+	case err := <-m.growLater(size):
+		if err != nil {
+			return nil, fmt.Errorf("%d bytes of shared memory: %w", size, err)
+		}
+		return m.Alloc(size, zero) // another call may have taken the memory meanwhile
+	case <-time.After(growTime):
+		return nil, fmt.Errorf("%d bytes of shared memory: device does not answer: %w", size, bridge.ErrNoMemory)
+	}
+}
+
+// take returns memory of the arenas that there are; nil if there is not so much in a row.
+func (m *Arenas) take(size int, zero bool) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -153,19 +176,46 @@ func (m *Arenas) Alloc(size int, zero bool) ([]byte, error) {
 			return a.hand(first, pages, size, zero), nil
 		}
 	}
-	a, err := newArena(size)
-	if err == nil {
-		err = m.announceLocked(a)
+	return nil, nil
+}
+
+// growLater begins to grow, and returns a channel for the result.
+func (m *Arenas) growLater(size int) <-chan error {
+	done := make(chan error, 1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		done <- fmt.Errorf("device %w", bridge.ErrClosed)
+	} else {
+		m.growing.Go(func() { done <- m.grow(size) })
 	}
-	if err != nil && !errors.Is(err, bridge.ErrNoMemory) {
+	return done
+}
+
+// hasRoom reports whether there are so many bytes in a row.
+func (m *Arenas) hasRoom(size int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.list, func(a *arena) bool {
+		return slices.ContainsFunc(a.free, func(s span) bool { return s.pages >= pagesOf(size) })
+	})
+}
+
+// grow adds an arena that has room for so many bytes, unless another call did meanwhile.
+func (m *Arenas) grow(size int) error {
+	m.making.Lock()
+	defer m.making.Unlock()
+	if m.hasRoom(size) {
+		return nil
+	}
+	a, err := newArena(size)
+	for announced := false; err == nil && !announced; {
+		announced, err = m.announce(a)
+	}
+	if err != nil && !errors.Is(err, bridge.ErrNoMemory) && !errors.Is(err, bridge.ErrClosed) {
 		err = fmt.Errorf("%w: %w", bridge.ErrNoMemory, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%d bytes of shared memory: %w", size, err)
-	}
-	m.list = append(m.list, a)
-	first, _ := a.take(pages)
-	return a.hand(first, pages, size, zero), nil
+	return err
 }
 
 // hand returns taken pages.
@@ -178,16 +228,28 @@ func (a *arena) hand(first, pages, size int, zero bool) []byte {
 	return mem
 }
 
-// announceLocked makes an arena known to the device. One that is lost is told with the next
-// Join. Must hold mu.
-func (m *Arenas) announceLocked(a *arena) error {
-	err := m.device.MapMemory(uint64(a.at()), a.size, a.fd)
-	if err != nil && m.device.Alive() {
+// announce makes an arena known to the device, and its memory ready to be dealt out. A device that
+// is lost is told with the next Join. False if that was called meanwhile.
+func (m *Arenas) announce(a *arena) (bool, error) {
+	m.mu.Lock()
+	d := m.device
+	m.mu.Unlock()
+	err := d.MapMemory(uint64(a.at()), a.size, a.fd)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.ended:
 		a.release()
-		return err
+		return false, fmt.Errorf("device %w", bridge.ErrClosed)
+	case d != m.device:
+		return false, nil
+	case err != nil && d.Alive():
+		a.release()
+		return false, err
 	}
 	a.mapped = err == nil
-	return nil
+	m.list = append(m.list, a)
+	return true, nil
 }
 
 // findLocked returns the arena of memory, nil if there is none. Must hold mu.
@@ -202,24 +264,40 @@ func (m *Arenas) findLocked(at uintptr) *arena {
 
 // Reached reports whether the device reaches all of data.
 func (m *Arenas) Reached(data []byte) bool {
-	return m.With(data, func(int, uint64) {})
-}
-
-// With calls use with the file that holds mem, and where in it; false if the device does not reach
-// mem. The memory stays there meanwhile.
-func (m *Arenas) With(mem []byte, use func(file int, offset uint64)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	a, _ := m.holderLocked(data)
+	return a != nil
+}
+
+// holderLocked returns the arena that holds all of mem, and where in it; nil if none does. Must hold
+// mu.
+func (m *Arenas) holderLocked(mem []byte) (*arena, uint64) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	a := m.findLocked(at)
 	if a == nil || uint64(at-a.at())+uint64(len(mem)) > a.size {
-		return false
+		return nil, 0
 	}
-	use(a.fd, uint64(at-a.at()))
-	return true
+	return a, uint64(at - a.at())
 }
 
-// Free takes memory of Alloc back. An arena that nobody uses goes, but for one.
+// File returns a descriptor of the file that holds mem, and where in it. It is the caller's to
+// close. The error is bridge.ErrNotSupported for memory that is not of Alloc.
+func (m *Arenas) File(mem []byte) (fd int, offset uint64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, offset := m.holderLocked(mem)
+	if a == nil {
+		return 0, 0, fmt.Errorf("only memory of Alloc is reached: %w", bridge.ErrNotSupported)
+	}
+	if fd, err = unix.FcntlInt(uintptr(a.fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		return 0, 0, os.NewSyscallError("fcntl", err)
+	}
+	return fd, offset, nil
+}
+
+// Free takes memory of Alloc back. An arena that is not used any more is removed, but for one; the
+// call does not wait for the device's answer to that.
 func (m *Arenas) Free(mem []byte) {
 	m.free(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem))
 }
@@ -235,10 +313,12 @@ func (m *Arenas) free(at uintptr, size int) {
 	if a.used > 0 || len(m.list) == 1 {
 		return
 	}
-	m.device.UnmapMemory(uint64(a.at()), a.size) // a device that is gone has none
-	i := slices.Index(m.list, a)
+	i, d := slices.Index(m.list, a), m.device
 	m.list = slices.Delete(m.list, i, i+1)
-	a.release()
+	m.growing.Go(func() {
+		d.UnmapMemory(uint64(a.at()), a.size) // a device that is lost has none
+		a.release()
+	})
 }
 
 // Join makes all memory known to a device, and that which comes later.
@@ -319,12 +399,13 @@ func (a *arena) copyPages(other *arena, at, end int64) (copied uint64, err error
 	return copied, nil
 }
 
-// End gives all memory back.
+// End gives all memory back. The device must answer no more, so that no request waits for it.
 func (m *Arenas) End() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, a := range m.list {
 		a.release()
 	}
 	m.list, m.ended = nil, true
+	m.mu.Unlock()
+	m.growing.Wait()
 }

@@ -22,8 +22,8 @@ import (
 const (
 	// answerTime bounds the wait for an answer of the device process …
 	answerTime = 5 * time.Second
-	// … and kickTime once calls wait for the end of the link.
-	kickTime = 100 * time.Millisecond
+	// … and shortTime once calls wait for the end of the link.
+	shortTime = 100 * time.Millisecond
 	// leaveTime bounds the wait for it to forget this client.
 	leaveTime = time.Second
 )
@@ -40,9 +40,10 @@ type link struct {
 
 	mu     sync.Mutex // guards requests, which are answered in order
 	broken error      // why there is no answer any more
+	silent bool       // a request was not answered in time
 
-	timing sync.Mutex // guards hasty, and the deadline of conn
-	hasty  bool       // calls wait for the end of the link
+	timing sync.Mutex // guards short, and the deadline of conn
+	short  bool       // calls wait for the end of the link
 
 	opening sync.Mutex // guards access
 	access  *access    // nil: nobody put or got yet
@@ -187,19 +188,19 @@ func (l *link) limit() {
 	l.timing.Lock()
 	defer l.timing.Unlock()
 	d := answerTime
-	if l.hasty {
-		d = kickTime
+	if l.short {
+		d = shortTime
 	}
 	_ = l.conn.SetDeadline(time.Now().Add(d))
 }
 
-// kick gives the request under way, and those that follow, little time: calls wait for their end.
-func (l *link) kick() {
+// shorten gives the request under way, and those that follow, little time: calls wait for their end.
+func (l *link) shorten() {
 	l.timing.Lock()
 	defer l.timing.Unlock()
-	if !l.hasty {
-		l.hasty = true
-		_ = l.conn.SetDeadline(time.Now().Add(kickTime))
+	if !l.short {
+		l.short = true
+		_ = l.conn.SetDeadline(time.Now().Add(shortTime))
 	}
 }
 
@@ -220,6 +221,7 @@ func (l *link) request(m *shmwire.Message, files int, with ...int) (shmwire.Mess
 	answer, got, err := l.exchange(m, files, with...)
 	if err != nil {
 		l.broken = fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
+		l.silent = errors.Is(err, os.ErrDeadlineExceeded)
 		return answer, nil, l.broken
 	}
 	return answer, got, answer.Err()
@@ -231,7 +233,7 @@ func (l *link) close() { l.over.Do(l.leave) }
 func (l *link) leave() {
 	defer l.endAccess() // it ends with the connection
 	_ = l.conn.CloseWrite()
-	if !errors.Is(l.why(), os.ErrDeadlineExceeded) { // else nobody is there to wait for
+	if !l.isSilent() { // else nobody is there to wait for
 		_ = l.conn.SetReadDeadline(time.Now().Add(leaveTime))
 		var b [shmwire.Size]byte
 		for {
@@ -264,6 +266,13 @@ func (l *link) end(why error) {
 	if l.access != nil {
 		l.access.fail(why)
 	}
+}
+
+// isSilent reports whether the device process does not answer.
+func (l *link) isSilent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.silent
 }
 
 // why returns why there are no answers any more; nil: there are.

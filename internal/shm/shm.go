@@ -227,7 +227,7 @@ func (p *port) Unstage(mem []byte) {
 // and this process copies of it: calls wait for that.
 func (p *port) Fence() {
 	l := p.linked()
-	l.kick()
+	l.shorten()
 	err := l.ask(&shmwire.Message{Kind: shmwire.Fence})
 	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
 		p.cover(l)
@@ -268,7 +268,7 @@ func (p *port) Restart(ctx context.Context) error {
 		l.close()
 		return fmt.Errorf("%w: another node serves %s now", bridge.ErrDeviceLost, p.options.path)
 	}
-	defer context.AfterFunc(ctx, l.kick)()
+	defer context.AfterFunc(ctx, l.shorten)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.use(l); err != nil {

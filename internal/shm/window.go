@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
@@ -33,25 +35,24 @@ func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAcce
 	return &hostWindow{t, l, remote}, nil
 }
 
-// window has the device process reach memory of Alloc for others.
-func (p *port) window(l *link, mem []byte, access bridge.WindowAccess) (w bridge.FabricWindow, err error) {
-	reached := p.memory.With(mem, func(file int, offset uint64) {
-		ask := shmwire.Message{Kind: shmwire.Window, Address: offset, Size: uint64(len(mem)), Epoch: uint32(access)}
-		var answer shmwire.Message
-		if answer, _, err = l.request(&ask, 0, file); err != nil {
-			return
-		}
-		node, ok := shmwire.NodeOf(answer.Size)
-		if !ok {
-			err = fmt.Errorf("%w: a window of no node: %w", bridge.ErrDeviceLost, shmwire.ErrForeign)
-			return
-		}
-		w = bridge.FabricWindow{Node: node, Key: answer.Address}
-	})
-	if !reached {
-		err = fmt.Errorf("only memory of Alloc is reached: %w", bridge.ErrNotSupported)
+// window has the device process reach memory of Alloc for others. No lock is held while the device
+// answers.
+func (p *port) window(l *link, mem []byte, access bridge.WindowAccess) (bridge.FabricWindow, error) {
+	fd, offset, err := p.memory.File(mem)
+	if err != nil {
+		return bridge.FabricWindow{}, err
 	}
-	return w, err
+	defer unix.Close(fd)
+	ask := shmwire.Message{Kind: shmwire.Window, Address: offset, Size: uint64(len(mem)), Epoch: uint32(access)}
+	answer, _, err := l.request(&ask, 0, fd)
+	if err != nil {
+		return bridge.FabricWindow{}, err
+	}
+	node, ok := shmwire.NodeOf(answer.Size)
+	if !ok {
+		return bridge.FabricWindow{}, fmt.Errorf("%w: a window of no node: %w", bridge.ErrDeviceLost, shmwire.ErrForeign)
+	}
+	return bridge.FabricWindow{Node: node, Key: answer.Address}, nil
 }
 
 // Remote returns what others need to know of it.
