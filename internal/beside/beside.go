@@ -329,18 +329,7 @@ func (w *World) once(ctx context.Context, m method) {
 func (w *World) call(ctx context.Context, m method) {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(longest))
 	defer cancel()
-	var in []reflect.Value
-	for i := range m.call.Type().NumIn() {
-		switch of := m.call.Type().In(i); {
-		case of == contextType:
-			in = append(in, reflect.ValueOf(ctx))
-		case w.Arguments[of] != nil:
-			v := reflect.New(of).Elem()
-			v.Set(reflect.ValueOf(w.Arguments[of]()))
-			in = append(in, v)
-		}
-	}
-	for _, out := range m.call.Call(in) {
+	for _, out := range m.call.Call(w.in(ctx, m)) {
 		w.drop(out)
 	}
 }

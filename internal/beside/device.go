@@ -23,16 +23,7 @@ func Device(t *testing.T, address string, rounds int, absent ...string) {
 	Run(t, Suite{
 		Rounds: rounds,
 		Open: func(ctx context.Context) (*World, error) {
-			w, err := openDevice(ctx, address)
-			if err != nil {
-				return nil, err
-			}
-			for name, there := range w.there() {
-				if there == slices.Contains(absent, name) {
-					return nil, fmt.Errorf("%s: a %s: %t", address, name, there)
-				}
-			}
-			return w.world(), nil
+			return OpenDevice(ctx, address, absent...)
 		},
 		Once: []string{
 			"Device.Close", "Device.Reset", "Channel.Close", "Channel.CloseSend", "Channel.CloseReceive",
@@ -41,6 +32,21 @@ func Device(t *testing.T, address string, rounds int, absent ...string) {
 		},
 		Ends: []string{"Device.Close", "Device.Reset"},
 	})
+}
+
+// OpenDevice returns the world of a device at an address. absent are the objects that the back end
+// does not have.
+func OpenDevice(ctx context.Context, address string, absent ...string) (*World, error) {
+	w, err := openDevice(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	for name, there := range w.there() {
+		if there == slices.Contains(absent, name) {
+			return nil, fmt.Errorf("%s: a %s: %t", address, name, there)
+		}
+	}
+	return w.world(), nil
 }
 
 // deviceWorld is a device with one of each that it gives.

@@ -48,7 +48,7 @@ var allowed = []struct {
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass", "internal/owners"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
-	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "internal/meter", "internal/region", "internal/stamp"}, nil},
+	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "internal/meter", "internal/region", "internal/stamp", "internal/fault"}, nil},
 	{"pkg/group", []string{"internal/model", "pkg/ring", "internal/fault"}, nil},
 	{"internal/model", nil, nil},
 	{"pkg/fabric", []string{"bridge", "bridge/abi"}, []string{"go.yaml.in/yaml"}},

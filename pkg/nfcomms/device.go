@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // Types of the bridge contract that applications see.
@@ -112,6 +113,8 @@ type Device struct {
 	shared bool
 	// idle holds a token while nobody resets or closes the device.
 	idle chan struct{}
+	// late are the calls that the device has not answered yet, of which the contexts have ended.
+	late leftovers
 }
 
 // Open opens the device at an address, "scheme:path?option=value&…":
@@ -164,7 +167,8 @@ func Open(ctx context.Context, address string) (*Device, error) {
 
 // OpenWith is Open with options.
 func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
-	dev, err := bridge.Open(ctx, address, &o)
+	open := func() (bridge.Device, error) { return bridge.Open(ctx, address, &o) }
+	dev, err := behind(ctx, new(leftovers), open, func(dev bridge.Device) { _ = dev.Close() })
 	if err != nil {
 		return nil, wrap(opOpen, address, 0, err)
 	}
@@ -265,7 +269,8 @@ func (d *Device) subscribe(ctx context.Context, e *epoch, t Target) (*Channel, e
 		}
 		defer d.clock.leave()
 	}
-	ch, err := d.dev.Subscribe(e.in(ctx), t)
+	do := func() (bridge.Channel, error) { return d.dev.Subscribe(e.in(ctx), t) }
+	ch, err := behind(ctx, &d.late, do, closeChannel)
 	if err != nil {
 		return nil, d.fail(opSubscribe, t, err)
 	}
@@ -273,6 +278,9 @@ func (d *Device) subscribe(ctx context.Context, e *epoch, t Target) (*Channel, e
 	d.entered(c)
 	return c, nil
 }
+
+// closeChannel takes back a channel that nobody has.
+func closeChannel(ch bridge.Channel) { _ = ch.Close() }
 
 // Start runs a program as a new device process. ErrNoProgram if there is none
 // of that name, ErrBusy if another process holds one of its targets,
@@ -283,7 +291,8 @@ func (d *Device) Start(ctx context.Context, p Program) (Process, error) {
 
 // start is Start in the given epoch, and in no other.
 func (d *Device) start(ctx context.Context, e *epoch, p Program) (Process, error) {
-	proc, err := d.dev.Start(e.in(ctx), p)
+	do := func() (Process, error) { return d.dev.Start(e.in(ctx), p) }
+	proc, err := behind(ctx, &d.late, do, func(p Process) { _ = d.dev.Stop(e.in(context.Background()), p.ID) })
 	if err == nil {
 		proc.Epoch = e.number
 	}
@@ -294,7 +303,9 @@ func (d *Device) start(ctx context.Context, e *epoch, p Program) (Process, error
 // ErrInvalid if there is no such process, or no more: a reset ends all of them, and a later
 // process has another id.
 func (d *Device) Stop(ctx context.Context, id ProcessID) error {
-	return d.fail(opStop, 0, d.dev.Stop(ctx, id))
+	do := func() (any, error) { return nil, d.dev.Stop(ctx, id) } // the device remembers it
+	_, err := behind(ctx, &d.late, do, nil)
+	return d.fail(opStop, 0, err)
 }
 
 // Load adds the programs of an image, on hosted devices a shared object, and
@@ -306,9 +317,20 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	return d.load(ctx, d.now(), image)
 }
 
+// imageKept is the most bytes of an image that a device takes.
+const imageKept = 64 << 20
+
 // load is Load in the given epoch, and in no other.
 func (d *Device) load(ctx context.Context, e *epoch, image []byte) (string, error) {
-	name, err := d.dev.Load(e.in(ctx), image)
+	if ctx.Done() != nil && len(image) <= imageKept { // the image stays the caller's
+		kept := make([]byte, len(image))
+		if n, err := fault.Copy(kept, image); err != nil {
+			return "", d.fail(opLoad, 0, &TransferError{Processed: uint64(n), Outstanding: uint64(len(image) - n), Err: ErrDMA})
+		}
+		image = kept
+	}
+	do := func() (string, error) { return d.dev.Load(e.in(ctx), image) }
+	name, err := behind(ctx, &d.late, do, nil)
 	return name, d.fail(opLoad, 0, err)
 }
 
@@ -350,20 +372,24 @@ func readImage(path string, most int64) ([]byte, error) {
 
 // Programs lists the names that Start accepts.
 func (d *Device) Programs(ctx context.Context) ([]string, error) {
-	names, err := d.dev.Programs(d.now().in(ctx)) // some back ends ask name by name
+	in := d.now().in(ctx) // some back ends ask name by name
+	do := func() ([]string, error) { return d.dev.Programs(in) }
+	names, err := behind(ctx, &d.late, do, nil)
 	return names, d.fail(opPrograms, 0, err)
 }
 
 // Running reports whether a process that Start returned has not returned yet.
 func (d *Device) Running(ctx context.Context, id ProcessID) (bool, error) {
-	running, err := d.dev.Running(ctx, id)
+	do := func() (bool, error) { return d.dev.Running(ctx, id) }
+	running, err := behind(ctx, &d.late, do, nil)
 	return running, d.fail(opRunning, 0, err)
 }
 
 // Memory describes one of the memory types CLS, CTM, IMEM and EMEM. ErrInvalid
 // for another kind.
 func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
-	m, err := d.dev.Memory(ctx, kind)
+	do := func() (Memory, error) { return d.dev.Memory(ctx, kind) }
+	m, err := behind(ctx, &d.late, do, nil)
 	return m, d.fail(opMemory, 0, err)
 }
 
@@ -414,5 +440,7 @@ func (d *Device) Close() error {
 	d.closing() // before a reset under way has ended, as that may wait for calls
 	<-d.idle
 	defer d.pass()
-	return d.fail(opClose, 0, d.dev.Close())
+	err := d.dev.Close()
+	_ = d.late.wait(context.Background()) // they end with the device
+	return d.fail(opClose, 0, err)
 }

@@ -28,7 +28,8 @@ func (f fabric) Route(from, to FabricPlace) ([]FabricHop, error) {
 }
 
 func (f fabric) Device(ctx context.Context, n FabricPlace) (bridge.Device, error) {
-	dev, err := f.bridge().Device(ctx, n)
+	do := func() (bridge.Device, error) { return f.bridge().Device(ctx, n) }
+	dev, err := behind(ctx, &f.dev.late, do, nil) // it is shared by all who ask
 	return dev, f.dev.fail(opOpen, 0, err)
 }
 
@@ -45,7 +46,8 @@ func (f fabric) SilenceNode(n FabricPlace) error {
 }
 
 func (f fabric) TestLink(ctx context.Context, n FabricPlace, link int, words uint64) (LinkTest, error) {
-	tested, err := f.bridge().TestLink(ctx, n, link, words)
+	do := func() (LinkTest, error) { return f.bridge().TestLink(ctx, n, link, words) }
+	tested, err := behind(ctx, &f.dev.late, do, nil)
 	return tested, f.dev.fail(opTestLink, 0, err)
 }
 
@@ -58,6 +60,7 @@ func (f fabric) Get(ctx context.Context, from FabricWindow, offset uint64, buf [
 }
 
 func (f fabric) Window(ctx context.Context, mem []byte, access WindowAccess) (HostWindow, error) {
-	w, err := f.bridge().Window(ctx, mem, access)
+	do := func() (HostWindow, error) { return f.bridge().Window(ctx, mem, access) }
+	w, err := behind(ctx, &f.dev.late, do, HostWindow.Revoke)
 	return w, f.dev.fail(opWindow, 0, err)
 }

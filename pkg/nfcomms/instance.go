@@ -3,6 +3,7 @@ package nfcomms
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Instance is a program that Device.Run started, with the channels to all of its
@@ -45,7 +46,7 @@ func (d *Device) run(ctx context.Context, e *epoch, p Program) (*Instance, error
 	for port := range p.Targets {
 		ch, err := d.subscribe(ctx, e, proc.First+Target(port))
 		if err != nil {
-			return nil, join(opStart, d.address, err, i.unwind())
+			return nil, join(opStart, d.address, err, i.unwindWithin(ctx))
 		}
 		i.Channels = append(i.Channels, ch)
 	}
@@ -88,6 +89,27 @@ func (i *Instance) unwind() error {
 		errs = append(errs, ch.Close())
 	}
 	return join(opClose, i.dev.address, errs...)
+}
+
+// unwindWithin is unwind, which goes on behind the caller's back soon after ctx has ended.
+func (i *Instance) unwindWithin(ctx context.Context) error {
+	over, done := &i.dev.late, make(chan error, 1)
+	over.enter()
+	go func() {
+		done <- i.unwind()
+		over.leave()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(lateTime):
+		return nil
+	}
 }
 
 // isGone reports whether an error means that there is nothing left to stop.

@@ -74,7 +74,8 @@ func (d *Device) Listen(ctx context.Context, name string, options ...ListenOptio
 		return nil, d.failNamed(opListen, name, err)
 	}
 	e := d.now()
-	l, err := can.Listen(e.in(ctx), o)
+	do := func() (bridge.Listener, error) { return can.Listen(e.in(ctx), o) }
+	l, err := behind(ctx, &d.late, do, func(l bridge.Listener) { _ = l.Close() })
 	if err != nil {
 		return nil, d.failNamed(opListen, name, err)
 	}
@@ -101,7 +102,8 @@ func (d *Device) Dial(ctx context.Context, name string, options ...DialOption) (
 		return nil, d.failNamed(opDial, name, err)
 	}
 	e := d.now()
-	ch, err := dial(e.in(ctx), can, name, o)
+	do := func() (bridge.Channel, error) { return dial(e.in(ctx), can, name, o) }
+	ch, err := behind(ctx, &d.late, do, closeChannel)
 	if err != nil {
 		return nil, d.failNamed(opDial, name, err)
 	}

@@ -1,0 +1,118 @@
+//go:build cgo
+
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/beside"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// TestBounded: every call ends soon after its context while the device process stands still. Its
+// heartbeat is overdue after five minutes only, so that nothing but the context ends a call.
+func TestBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	p := startChild(t, "device", "--shm", path, "--hosts", "16", "--user-hosts", "16", "--beat", "60s")
+	beside.Bounded(t, beside.Bounds{
+		Open:  func(ctx context.Context) (*beside.World, error) { return beside.OpenDevice(ctx, "shm:"+path, "Fabric") },
+		At:    8,
+		Enter: func() (leave func()) { return standStill(t, p) },
+		// These gave the device what only it can give back, or end only when nothing is left.
+		Waits: []string{
+			"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd", "Channel.SendIndFunc", "Channel.TrySend",
+			"Instance.Close", "Instance.Wait", "Listener.Close", "Supervisor.Run",
+			"functions.AsSender", "functions.Select", "functions.Striped",
+		},
+		Rounds: 1,
+	})
+}
+
+// standStill stops a child, and returns what has it go on.
+func standStill(t *testing.T, p *childProcess) (goOn func()) {
+	t.Helper()
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, unix.Waitid(unix.P_PID, p.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil))
+	return func() { require.NoError(t, p.Process.Signal(syscall.SIGCONT)) }
+}
+
+// TestLeftBehind: what a call did after its context had ended is taken back, and no other call meets it.
+func TestLeftBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	p := startChild(t, "device", "--shm", path, "--beat", "60s")
+	dev, err := nfcomms.Open(t.Context(), "shm:"+path)
+	require.NoError(t, err)
+	defer dev.Close()
+	for _, call := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := dev.Subscribe(ctx, nfcomms.Loopback); return err },
+		func(ctx context.Context) error {
+			_, err := dev.Start(ctx, nfcomms.Program{Name: "loopback", First: 77, Targets: 1})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := dev.Run(ctx, nfcomms.Program{Name: "loopback", First: 78})
+			return err
+		},
+		func(ctx context.Context) error { _, err := dev.Listen(ctx, "name"); return err },
+	} {
+		goOn := standStill(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		err := call(ctx)
+		require.ErrorIs(t, err, nfcomms.ErrWithdrawn)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, call(ctx), nfcomms.ErrWithdrawn)
+		cancel()
+		goOn()
+		ctx, cancel = context.WithCancel(t.Context())
+		require.NoError(t, call(ctx), "what the device holds was taken back")
+		cancel()
+	}
+}
+
+// TestSharedDeviceStopped: a device process that stands still is noticed by every call that waits for it,
+// a reset of it ends with its context, and one that goes on later serves the next epoch.
+func TestSharedDeviceStopped(t *testing.T) {
+	e := bridgetest.NewEnv(t)
+	path := filepath.Join(t.TempDir(), "s")
+	p := startChild(t, "device", "--shm", path)
+	dev, err := nfcomms.Open(e.Ctx(), "shm:"+path)
+	require.NoError(t, err)
+	defer dev.Close()
+	region, err := dev.Alloc(1 << 20)
+	require.NoError(t, err)
+	var chs [4]*nfcomms.Channel
+	for i := range chs {
+		p, err := dev.Run(e.Ctx(), nfcomms.Program{Name: "loopback"})
+		require.NoError(t, err)
+		chs[i] = p.Channels[0]
+	}
+	goOn := standStill(t, p)
+	for _, call := range []*bridgetest.Pending{
+		bridgetest.Call("send", func() error { return chs[0].Send(e.Ctx(), []byte("message")) }),
+		bridgetest.Call("receive", func() error { _, err := chs[1].Receive(e.Ctx(), make([]byte, 56)); return err }),
+		bridgetest.Call("transfer", func() error { return chs[2].SendInd(e.Ctx(), region.Bytes()) }),
+		bridgetest.Call("transfer of other memory", func() error { return chs[3].SendInd(e.Ctx(), make([]byte, 1<<20)) }),
+		bridgetest.Call("programs", func() error { _, err := dev.Programs(e.Ctx()); return err }),
+	} {
+		require.ErrorIs(t, e.Wait(call), nfcomms.ErrDeviceLost)
+	}
+	short, cancel := context.WithTimeout(e.Ctx(), 10*time.Millisecond)
+	defer cancel()
+	require.Error(t, dev.Reset(short))
+	require.Error(t, short.Err())
+	_, err = dev.Subscribe(e.Ctx(), nfcomms.Loopback)
+	require.ErrorIs(t, err, nfcomms.ErrDeviceLost)
+	goOn()
+	require.NoError(t, dev.Reset(e.Ctx()))
+	ch, err := dev.Subscribe(e.Ctx(), nfcomms.Loopback)
+	require.NoError(t, err)
+	require.NoError(t, ch.SendInd(e.Ctx(), region.Bytes()))
+}

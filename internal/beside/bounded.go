@@ -1,0 +1,208 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Bounds is what Bounded does.
+type Bounds struct {
+	// Open returns a world. It lasts at the longest until ctx ends.
+	Open func(ctx context.Context) (*World, error)
+	// At is how many worlds there may be at a time.
+	At int
+	// Enter brings the device of all worlds into the state in which it does nothing more, or
+	// nothing soon; leave ends that.
+	Enter func() (leave func())
+	// Waits are methods that need the device's answer by what they promise: they end when it is lost.
+	Waits []string
+	// Rounds is how often each method is called in each way: its arguments are random.
+	Rounds int
+}
+
+const (
+	patience = 100 * time.Millisecond // that a context gives a call
+	slack    = 2 * time.Second        // beyond that: less than any wait for the device
+)
+
+// Bounded calls every method of a world in a state of its device, once with a context that ends soon
+// and once with one that ends during the call, and fails if one does not return although the device
+// does nothing. It logs the latest.
+func Bounded(t *testing.T, b Bounds) {
+	t.Helper()
+	w, err := b.Open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{count: make(map[pair]int)}
+	if _, err = r.methodsOf(w); err == nil {
+		err = w.End()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range b.Waits {
+		if !slices.Contains(r.names, name) {
+			t.Errorf("no method %s", name)
+		}
+	}
+	var due []trial
+	for i, name := range r.names {
+		for n := range 2 * b.Rounds {
+			if !slices.Contains(b.Waits, name) {
+				due = append(due, trial{method: i, cancel: n%2 == 0})
+			}
+		}
+	}
+	latest := make(map[string]time.Duration)
+	for part := range slices.Chunk(due, b.At) {
+		for i, late := range b.together(t, r, part) {
+			name := r.names[part[i].method]
+			latest[name] = max(latest[name], late)
+		}
+	}
+	slices.SortFunc(r.names, func(a, b string) int { return int(latest[b] - latest[a]) })
+	var list strings.Builder
+	for _, name := range r.names[:min(10, len(r.names))] {
+		fmt.Fprintf(&list, " %s %v", name, latest[name].Round(time.Millisecond))
+	}
+	t.Logf("%d methods; latest:%s", len(r.names), list.String())
+}
+
+// trial is one call.
+type trial struct {
+	method int
+	cancel bool // else its context has a deadline
+}
+
+// together makes some calls, each in a world of its own, and returns how late they were.
+func (b *Bounds) together(t *testing.T, r *run, trials []trial) (late []time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	worlds, calls := make([]*World, len(trials)), make([]method, len(trials))
+	for i, one := range trials {
+		w, err := b.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := r.methodsOf(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worlds[i], calls[i] = w, all[one.method]
+	}
+	late = make([]time.Duration, len(trials))
+	leave := b.Enter()
+	var wg sync.WaitGroup
+	c := newClock()
+	for i := range trials {
+		wg.Go(func() { late[i] = b.one(t, c, trials[i], worlds[i], calls[i]) })
+	}
+	wg.Wait()
+	c.stop()
+	leave()
+	for _, w := range worlds {
+		_ = w.End() // its device may have been lost
+	}
+	return late
+}
+
+// one makes a call and returns how much later it returned than its context ended.
+func (b *Bounds) one(t *testing.T, c *clock, how trial, w *World, m method) time.Duration {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	if how.cancel {
+		ctx, cancel = context.WithCancel(context.Background())
+		time.AfterFunc(patience, cancel)
+	}
+	defer cancel()
+	done := make(chan struct{})
+	start := c.now()
+	go func() {
+		defer close(done)
+		w.invoke(ctx, m)
+	}()
+	for {
+		select {
+		case <-done:
+			return c.now() - start - patience
+		case <-time.After(slack / 10):
+		}
+		if c.now()-start > patience+slack {
+			stacks := make([]byte, 1<<20)
+			t.Errorf("%s has not returned %v after its context ended (cancelled: %t)\n%s", m.name, slack, how.cancel,
+				callOf(string(stacks[:runtime.Stack(stacks, true)])))
+			return slack
+		}
+	}
+}
+
+// callOf returns the goroutines that are in a call.
+func callOf(stacks string) string {
+	var found []string
+	for _, one := range strings.Split(stacks, "\n\n") {
+		if strings.Contains(one, "(*World).invoke") {
+			found = append(found, one)
+		}
+	}
+	return strings.Join(found, "\n\n")
+}
+
+// invoke calls a method. Results that have to be ended are not: the device may not answer that.
+func (w *World) invoke(ctx context.Context, m method) { m.call.Call(w.in(ctx, m)) }
+
+// clock runs only while this process gets a processor: it counts ticks that were seen to pass.
+type clock struct {
+	mu    sync.Mutex
+	ticks int
+	ended chan struct{}
+}
+
+const tick = 5 * time.Millisecond
+
+func newClock() *clock {
+	c := &clock{ended: make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case <-time.After(tick):
+				c.mu.Lock()
+				c.ticks++
+				c.mu.Unlock()
+			case <-c.ended:
+				return
+			}
+		}
+	}()
+	return c
+}
+
+func (c *clock) now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Duration(c.ticks) * tick
+}
+
+func (c *clock) stop() { close(c.ended) }
+
+// in makes the arguments of a method.
+func (w *World) in(ctx context.Context, m method) (in []reflect.Value) {
+	for i := range m.call.Type().NumIn() {
+		switch of := m.call.Type().In(i); {
+		case of == contextType:
+			in = append(in, reflect.ValueOf(ctx))
+		case w.Arguments[of] != nil:
+			v := reflect.New(of).Elem()
+			v.Set(reflect.ValueOf(w.Arguments[of]()))
+			in = append(in, v)
+		}
+	}
+	return in
+}

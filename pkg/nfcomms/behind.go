@@ -1,0 +1,103 @@
+package nfcomms
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lateTime is how long a call waits for an answer of the device after its context has ended.
+const lateTime = 50 * time.Millisecond
+
+// leftovers are the calls that go on behind the backs of their callers.
+type leftovers struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // closed when n is 0 again; nil: it is 0
+}
+
+// enter counts one more.
+func (l *leftovers) enter() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n++; l.n == 1 {
+		l.none = make(chan struct{})
+	}
+}
+
+// leave counts one less.
+func (l *leftovers) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n--; l.n == 0 {
+		close(l.none)
+		l.none = nil
+	}
+}
+
+// wait waits until there are none, so that no call meets what is about to be taken back.
+func (l *leftovers) wait(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		none := l.none
+		l.mu.Unlock()
+		if none == nil {
+			return nil
+		}
+		select {
+		case <-none:
+		case <-ctx.Done():
+			return &WithdrawnError{Cause: ctx.Err()}
+		}
+	}
+}
+
+// behind makes a call of a back end, which may not end with its context while the device does not
+// answer. Then the caller returns soon after the end of the context, and the call goes on behind its
+// back. If it succeeds after all, undo takes back what it did. undo may be nil.
+func behind[T any](ctx context.Context, l *leftovers, do func() (T, error), undo func(T)) (v T, err error) {
+	if ctx.Err() != nil {
+		return do() // it does nothing
+	}
+	if err := l.wait(ctx); err != nil || ctx.Done() == nil {
+		if err == nil {
+			return do()
+		}
+		return v, err
+	}
+	var over atomic.Bool // set by the side that takes the result
+	done := make(chan struct{})
+	go func() {
+		of, failed := do()
+		if over.CompareAndSwap(false, true) {
+			v, err = of, failed
+			close(done)
+			return
+		}
+		if failed == nil && undo != nil {
+			undo(of)
+		}
+		l.leave()
+	}()
+	select {
+	case <-done:
+		return v, err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(lateTime)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return v, err
+	case <-timer.C:
+	}
+	l.enter()
+	if over.CompareAndSwap(false, true) {
+		var nothing T
+		return nothing, &WithdrawnError{Cause: ctx.Err()}
+	}
+	l.leave()
+	<-done
+	return v, err
+}
