@@ -102,6 +102,7 @@ void nfcm_escalation_start(struct nfcm_escalation *escalation,
 	escalation->taken = ch->mailbox->taken;
 	escalation->asked = ch->mailbox->tail;
 	escalation->waited_ms = 0;
+	escalation->untaken_ms = 0;
 	list_add_tail(&escalation->node, &ch->mailbox->escalations);
 	nfcm_watch_kick(ch->epoch);
 }

@@ -31,7 +31,8 @@ struct nfcm_escalation {
 	u64 heartbeats; /* that were seen when the wait began, or began again */
 	u64 taken; /* mailbox->taken then */
 	u64 asked; /* mailbox->tail then, or when what asks was put */
-	u32 waited_ms;
+	u32 waited_ms; /* since it was taken */
+	u32 untaken_ms; /* before that */
 };
 
 /* One direction of a channel. The mailbox guards all of it. */

@@ -15,11 +15,11 @@ enum {
 /*
  * One wait for an answer. A device that beats but does not answer is lost. One
  * that does not beat either may wait for a processor: that is check_device()'s
- * to find. An island may wait as well, while others beat: until it has taken
- * what asks it has the time of a heartbeat. One that answers others first,
- * because thousands of them wait, gets more time. Time is counted in ticks that
- * were seen to pass. The heartbeats were counted before the ring was read: what
- * the device put before them has been taken.
+ * to find. An island may wait as well, while others beat: it has the time of a
+ * heartbeat to take what asks, and then as long to answer as any. One that
+ * answers others first, because thousands of them wait, gets more time. Time is
+ * counted in ticks that were seen to pass. The heartbeats were counted before
+ * the ring was read: what the device put before them has been taken.
  */
 static void escalate(struct nfcm_escalation *l, u64 heartbeats, u32 ms)
 {
@@ -28,16 +28,22 @@ static void escalate(struct nfcm_escalation *l, u64 heartbeats, u32 ms)
 	s64 age = ktime_ms_delta(ktime_get(), l->start);
 
 	lockdep_assert_held(&mailbox->lock);
-	l->waited_ms += min_t(s64, ms, age); /* it may be younger than the tick */
+	ms = min_t(s64, ms, age); /* it may be younger than the tick */
+	if (l->untaken_ms < limits->heartbeat_timeout_ms &&
+	    nfcm_load(&mailbox->h2d_head, 0) < l->asked) {
+		l->heartbeats = heartbeats;
+		l->untaken_ms += ms;
+		l->waited_ms = 0;
+		return;
+	}
+	l->waited_ms += ms;
 	if (l->waited_ms < limits->cancel_timeout_ms)
 		return;
 	if (l->taken != mailbox->taken && age < CROWD_MS) {
 		l->taken = mailbox->taken;
 		l->heartbeats = nfcm_watch_heartbeats(mailbox->epoch);
 		l->waited_ms = 0;
-	} else if (l->waited_ms < limits->heartbeat_timeout_ms &&
-		   nfcm_load(&mailbox->h2d_head, 0) < l->asked) {
-		l->heartbeats = heartbeats;
+		l->untaken_ms = 0;
 	} else if ((s64)(heartbeats - l->heartbeats) >= 2) {
 		dev_err(&mailbox->epoch->dev->dev,
 			"channel %u: no answer in %lld ms\n", l->ch->id, age);
