@@ -36,6 +36,8 @@ type Torus interface {
 	// Open opens the device of a node, which is not the own one, and not open. One call at a
 	// time is made.
 	Open(ctx context.Context, n abi.Node) (bridge.Device, error)
+	// A Torus that has Leave is told before it closes: no call is to wait long for an answer any more.
+
 	// End ends the fabric once all devices of other nodes are closed; no call follows.
 	End() error
 }
@@ -265,6 +267,9 @@ func (f *fabric) close() error {
 	f.opening.Lock()
 	f.closed = true // nobody comes any more
 	f.opening.Unlock()
+	if t, ok := f.Torus.(interface{ Leave() }); ok {
+		t.Leave()
+	}
 	f.windows.end(errClosed)
 	f.ending.Do(func() { f.result = f.end() })
 	return f.result

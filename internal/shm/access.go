@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,21 +26,40 @@ var errNoAnswer = fmt.Errorf("%w: puts and gets are not answered", bridge.ErrDev
 type access struct {
 	conn   *net.UnixConn
 	places chan struct{} // one for each request that is under way
+	writes chan struct{} // room for one: who writes
 	read   chan struct{} // closed when nothing is read any more
 	failed chan struct{} // closed when there is no answer any more
 
 	mu     sync.Mutex // guards what follows
 	under  map[uint32]*request
-	last   uint32 // number that was given
-	broken error  // why there is no answer any more
+	last   uint32     // number that was given
+	past   []*request // that nobody waits for
+	broken error      // why there is no answer any more
 }
 
 // request is a part of a put or a get that is under way.
 type request struct {
 	number uint32
-	data   []byte        // to read
-	ended  chan struct{} // closed when the rest is there
+	size   int           // to read
+	ended  chan struct{} // closed when err is there
 	err    error
+
+	mu   sync.Mutex // guards what follows, and the bytes
+	data []byte     // where they belong; nil: they are not wanted any more
+}
+
+// arrived copies what a get has read, if it is wanted.
+func (r *request) arrived(data []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return copied(r.data, data)
+}
+
+// abandon has the bytes of a get touched no more.
+func (r *request) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.data = nil
 }
 
 // accesses returns how to put and get over the link.
@@ -64,9 +84,40 @@ func (l *link) accesses() (*access, error) {
 	return l.access, nil
 }
 
+// accessesWithin is accesses, which goes on behind the caller's back if ctx ends.
+func (l *link) accessesWithin(ctx context.Context) (*access, error) {
+	if a := l.opened(); a != nil {
+		return a, l.why()
+	}
+	type result struct {
+		a   *access
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		a, err := l.accesses()
+		done <- result{a, err}
+	}()
+	select {
+	case r := <-done:
+		return r.a, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// opened returns what accesses returned before; nil if that is still under way.
+func (l *link) opened() *access {
+	if !l.opening.TryLock() {
+		return nil
+	}
+	defer l.opening.Unlock()
+	return l.access
+}
+
 func newAccess(conn *net.UnixConn) *access {
 	a := &access{
-		conn: conn, places: make(chan struct{}, shmwire.AccessMost), read: make(chan struct{}), failed: make(chan struct{}),
+		conn: conn, places: make(chan struct{}, shmwire.AccessMost), writes: make(chan struct{}, 1), read: make(chan struct{}), failed: make(chan struct{}),
 		under: make(map[uint32]*request),
 	}
 	_ = conn.SetWriteBuffer(shmwire.AccessBuffer) // with less, requests take longer
@@ -126,12 +177,12 @@ func (a *access) answered(b []byte) error {
 	if r == nil {
 		return shmwire.ErrForeign
 	}
-	if m.Status == 0 && len(data) != len(r.data) {
+	if m.Status == 0 && len(data) != r.size {
 		err = shmwire.ErrForeign
 	}
 	r.err = errors.Join(m.Err(), err)
 	if r.err == nil {
-		r.err = copied(r.data, data)
+		r.err = r.arrived(data)
 	}
 	close(r.ended)
 	<-a.places
@@ -165,7 +216,7 @@ func (a *access) begin(ctx context.Context, m shmwire.Access, data []byte) (*req
 	}
 	r.number, a.under[a.last] = a.last, r
 	if m.Kind == shmwire.Get {
-		r.data = data
+		r.data, r.size = data, len(data)
 	}
 	a.mu.Unlock()
 	m.Number, m.Size = r.number, uint32(len(data))
@@ -173,7 +224,7 @@ func (a *access) begin(ctx context.Context, m shmwire.Access, data []byte) (*req
 	if m.Kind == shmwire.Put {
 		message = append(message, data)
 	}
-	if err := a.send(message); err != nil {
+	if err := a.send(ctx, message); err != nil {
 		a.forget(r)
 		return nil, err
 	}
@@ -190,11 +241,21 @@ func (a *access) forget(r *request) {
 	}
 }
 
-// send writes a message, whole or not at all. It returns an error for memory of the caller that
-// cannot be reached; if the write fails otherwise, there are no answers any more.
-func (a *access) send(message net.Buffers) error {
+// send writes a message, whole or not at all. It returns the error of ctx, or one for memory of the
+// caller that cannot be reached; if the write fails otherwise, there are no answers any more.
+func (a *access) send(ctx context.Context, message net.Buffers) error {
+	select {
+	case a.writes <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-a.writes }()
 	_ = a.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	stop := context.AfterFunc(ctx, func() { _ = a.conn.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err := message.WriteTo(a.conn)
+	if !stop() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return ctx.Err()
+	}
 	switch {
 	case errors.Is(err, syscall.EFAULT):
 		return fmt.Errorf("%w: %w", bridge.ErrDMA, err)
@@ -204,27 +265,78 @@ func (a *access) send(message net.Buffers) error {
 	return nil
 }
 
-// await returns how a request ended, which the end of ctx makes it do.
-func (a *access) await(ctx context.Context, r *request) error {
+// await returns how a request ended, which the end of ctx makes it do. If the device process does not
+// say so soon, the caller does not wait for that: all requests of a call have until the same time, which
+// the first one sets.
+func (a *access) await(ctx context.Context, r *request, until *time.Time) error {
 	select {
 	case <-r.ended:
 		return r.err
 	case <-ctx.Done():
 	}
-	withdraw := shmwire.Access{Kind: shmwire.Withdraw, Number: r.number}
-	_ = a.send(net.Buffers{withdraw.Encode()}) // of memory that is there
-	late := time.AfterFunc(answerTime, func() { a.fail(errNoAnswer) })
+	go a.withdraw(r)
+	if until.IsZero() {
+		*until = time.Now().Add(lateTime)
+	}
+	late := time.NewTimer(time.Until(*until))
 	defer late.Stop()
-	<-r.ended
+	select {
+	case <-r.ended:
+	case <-late.C:
+		r.abandon()
+		a.mu.Lock()
+		a.past = append(a.past, r)
+		a.mu.Unlock()
+		return ctx.Err()
+	}
 	if errors.Is(r.err, bridge.ErrWithdrawn) {
 		return ctx.Err()
 	}
 	return r.err
 }
 
+// withdraw has the device process end a request.
+func (a *access) withdraw(r *request) {
+	withdraw := shmwire.Access{Kind: shmwire.Withdraw, Number: r.number}
+	_ = a.send(context.Background(), net.Buffers{withdraw.Encode()}) // of memory that is there
+	late := time.NewTimer(answerTime)
+	defer late.Stop()
+	select {
+	case <-r.ended:
+	case <-late.C:
+		a.fail(errNoAnswer)
+	}
+}
+
+// settle waits until what other callers left has ended, as none of it comes later than what follows.
+func (a *access) settle(ctx context.Context) error {
+	a.mu.Lock()
+	past := a.past
+	a.mu.Unlock()
+	for _, r := range past {
+		select {
+		case <-r.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if len(past) > 0 {
+		a.mu.Lock()
+		a.past = slices.DeleteFunc(a.past, func(r *request) bool { return slices.Contains(past, r) })
+		a.mu.Unlock()
+	}
+	return nil
+}
+
 // do puts or gets all of data, some parts at a time.
 func (a *access) do(ctx context.Context, m shmwire.Access, data []byte) (err error) {
-	var under []*request
+	var (
+		under []*request
+		until time.Time
+	)
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
 	for more := true; more || len(under) > 0; {
 		if more && len(under) < shmwire.AccessMost/2 { // others have places, too
 			n := min(len(data), shmwire.AccessData)
@@ -238,7 +350,7 @@ func (a *access) do(ctx context.Context, m shmwire.Access, data []byte) (err err
 			more = len(data) > 0
 			continue
 		}
-		ended := a.await(ctx, under[0])
+		ended := a.await(ctx, under[0], &until)
 		under = under[1:]
 		if err == nil {
 			err = ended
@@ -256,7 +368,7 @@ func (t *torus) access(ctx context.Context, kind shmwire.AccessKind, w bridge.Fa
 	}
 	var a *access
 	if err == nil {
-		a, err = t.port.linked().accesses()
+		a, err = t.port.linked().accessesWithin(ctx)
 	}
 	if err == nil {
 		err = a.do(ctx, shmwire.Access{Kind: kind, Window: w, Offset: offset}, data)

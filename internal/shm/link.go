@@ -24,6 +24,8 @@ const (
 	answerTime = 5 * time.Second
 	// … and shortTime once calls wait for the end of the link.
 	shortTime = 100 * time.Millisecond
+	// lateTime bounds that of a put or a get whose context has ended.
+	lateTime = 50 * time.Millisecond
 	// leaveTime bounds the wait for it to forget this client.
 	leaveTime = time.Second
 )
