@@ -22,18 +22,38 @@ import (
 func TestBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	p := startChild(t, "device", "--shm", path, "--hosts", "16", "--user-hosts", "16", "--beat", "60s")
-	beside.Bounded(t, beside.Bounds{
-		Open:  func(ctx context.Context) (*beside.World, error) { return beside.OpenDevice(ctx, "shm:"+path, "Fabric") },
-		At:    8,
-		Enter: func() (leave func()) { return standStill(t, p) },
-		// These gave the device what only it can give back, or end only when nothing is left.
-		Waits: []string{
-			"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd", "Channel.SendIndFunc", "Channel.TrySend",
-			"Instance.Close", "Instance.Wait", "Listener.Close", "Supervisor.Run",
-			"functions.AsSender", "functions.Select", "functions.Striped",
-		},
-		Rounds: 1,
-	})
+	stopped := func([]*beside.World) (leave func()) { return standStill(t, p) }
+	for name, enter := range map[string]func([]*beside.World) func(){
+		"stopped": stopped, "resetting": beside.Resetting(stopped), "closing": beside.Closing(stopped),
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside.Bounded(t, beside.Bounds{
+				Open:  func(ctx context.Context) (*beside.World, error) { return beside.OpenDevice(ctx, "shm:"+path, "Fabric") },
+				At:    8,
+				Enter: enter,
+				Waits: beside.Waits,
+			})
+		})
+	}
+}
+
+// TestBoundedOfANode: the same where the device is a node of a fabric of processes, or another node
+// has it.
+func TestBoundedOfANode(t *testing.T) {
+	p := startNodes(t, "--beat", "60s")
+	dev := p.open(t) // there is a way to the other node
+	require.NoError(t, dev.Close())
+	for address, stops := range map[string]*childProcess{"": p.near, "?node=1.0.0": p.near} {
+		t.Run("at"+address, func(t *testing.T) {
+			beside.Bounded(t, beside.Bounds{
+				Open:  func(ctx context.Context) (*beside.World, error) { return beside.OpenDevice(ctx, "shm:"+p.path+address) },
+				At:    4,
+				Enter: func([]*beside.World) (leave func()) { return standStill(t, stops) },
+				// Those of a fabric have no context, and wait for five seconds.
+				Waits: append([]string{"Fabric.CutLink", "Fabric.Route", "Fabric.State", "HostWindow.Revoke"}, beside.Waits...),
+			})
+		})
+	}
 }
 
 // standStill stops a child, and returns what has it go on.

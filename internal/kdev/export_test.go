@@ -12,8 +12,8 @@ import (
 
 // The scheme "umod" is a device of a module of its own, over "sim:", for tests of other packages.
 func init() {
-	bridge.Register("umod", func(ctx context.Context, _ bridge.Address, _ *bridge.Options) (bridge.Device, error) {
-		dev, err := bridge.Open(ctx, "sim:?beat=10ms", nil)
+	bridge.Register("umod", func(ctx context.Context, a bridge.Address, _ *bridge.Options) (bridge.Device, error) {
+		dev, err := bridge.Open(ctx, "sim:?"+a.Options.Encode(), nil)
 		if err != nil {
 			return nil, err
 		}

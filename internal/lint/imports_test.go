@@ -73,7 +73,7 @@ var allowed = []struct {
 	{"examples/sensors", []string{"pkg/", "internal/command"}, []string{"golang.org/x/sync"}},
 	{"kmod/lib/umod", []string{"bridge", "internal/kdev/uapi", "internal/kdev/umod", "internal/shm", "internal/sim"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
-	{"internal/beside", []string{"bridge", "pkg/nfcomms"}, nil},
+	{"internal/beside", []string{"bridge", "pkg/nfcomms", "pkg/program"}, nil},
 	{"internal/command", []string{"pkg/nfcomms"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"internal/fault", nil, []string{sys}},
 	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},

@@ -2,6 +2,7 @@ package nfcomms
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -403,8 +404,12 @@ func (d *Device) Reset(ctx context.Context) error {
 	if err := d.take(ctx); err != nil {
 		return d.fail(opReset, 0, err)
 	}
-	defer d.pass()
-	return d.fail(opReset, 0, d.reset(ctx, d.now()))
+	do := func() (any, error) {
+		defer d.pass()
+		return nil, d.reset(ctx, d.now())
+	}
+	_, err := behind(ctx, new(leftovers), do, nil) // others wait for the token
+	return d.fail(opReset, 0, err)
 }
 
 // take waits until nobody else resets or closes the device, and takes the token.
@@ -427,7 +432,14 @@ func (d *Device) pass() { d.idle <- struct{}{} }
 func (d *Device) reset(ctx context.Context, e *epoch) error {
 	e.end(bridge.ErrReset)
 	defer d.begin()
-	return d.dev.Reset(e.in(ctx))
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.resetting(cancel)
+	err := d.dev.Reset(e.in(within))
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = errDeviceClosed
+	}
+	return err
 }
 
 // Close ends every pending call with ErrClosed, stops the device and releases

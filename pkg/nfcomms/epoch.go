@@ -39,6 +39,7 @@ type epochs struct {
 	// listeners are those that are not closed, where the device is shared.
 	listeners map[*Listener]struct{}
 	closed    bool
+	reset     context.CancelFunc // ends the last reset
 }
 
 // now returns the present epoch of the device. Another file of the same card, or the fabric
@@ -72,12 +73,26 @@ func (d *Device) begin() {
 	}
 }
 
-// closing ends the last epoch.
+// resetting has cancel called when the device closes during a reset.
+func (d *Device) resetting(cancel context.CancelFunc) {
+	s := &d.epochs
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reset = cancel
+	if s.closed {
+		cancel()
+	}
+}
+
+// closing ends the last epoch, and a reset under way.
 func (d *Device) closing() {
 	s := &d.epochs
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if s.reset != nil {
+		s.reset()
+	}
 	s.present.end(errDeviceClosed)
 }
 

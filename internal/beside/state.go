@@ -1,0 +1,110 @@
+package beside
+
+import (
+	"context"
+	"os"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/program"
+)
+
+// still is a program that does not call the firmware until a pipe is closed, whose number is its argument.
+const still = `#include "nfc_fw.h"
+
+static long read_byte(uint64_t fd)
+{
+	char byte;
+#ifdef __x86_64__
+	long rc;
+
+	__asm__ volatile("syscall" : "=a"(rc) : "0"(0L), "D"(fd), "S"(&byte), "d"(1L) : "rcx", "r11", "memory");
+	return rc;
+#else
+	register long number __asm__("x8") = 63, first __asm__("x0") = (long)fd;
+	register long second __asm__("x1") = (long)&byte, third __asm__("x2") = 1;
+
+	__asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second), "r"(third) : "memory");
+	return first;
+#endif
+}
+
+static void still_main(struct nfc_process *self)
+{
+	while (read_byte(nfc_argument(self)) == -4) /* a signal */
+		;
+}
+
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "still", still_main });
+`
+
+// Computing returns a state in which a process of each device keeps its island to itself. The devices
+// are of this process.
+func Computing(t *testing.T) func(all []*World) (leave func()) {
+	image, err := program.Build(t.Context(), fstest.MapFS{"still.c": {Data: []byte(still), Mode: 0o600}}, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(all []*World) (leave func()) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if err = one.compute(image, uint64(r.Fd())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return func() {
+			_ = w.Close()
+			t.Cleanup(func() { _ = r.Close() }) // they may read it for a while
+		}
+	}
+}
+
+// compute has a process of the device keep its island.
+func (w *World) compute(image []byte, fd uint64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev := w.Device()
+	_, err := dev.Load(ctx, image)
+	if err == nil {
+		_, err = dev.Start(ctx, nfcomms.Program{Name: "still", Targets: 1, Argument: fd})
+	}
+	return err
+}
+
+// Device returns the device of a world that [OpenDevice] returned.
+func (w *World) Device() *nfcomms.Device { return w.Objects[0].Value.(*nfcomms.Device) }
+
+// Resetting is a state in which every device is being reset, after it entered another.
+func Resetting(enter func([]*World) func()) func([]*World) func() {
+	return during(enter, func(d *nfcomms.Device) { _ = d.Reset(context.Background()) })
+}
+
+// Closing is a state in which every device is being closed, after it entered another.
+func Closing(enter func([]*World) func()) func([]*World) func() {
+	return during(enter, func(d *nfcomms.Device) { _ = d.Close() })
+}
+
+// during is a state in which a call of each device is under way.
+func during(enter func([]*World) func(), call func(*nfcomms.Device)) func([]*World) func() {
+	return func(all []*World) func() {
+		leave := enter(all)
+		done := make(chan struct{}, len(all))
+		for _, w := range all {
+			go func() {
+				call(w.Device())
+				done <- struct{}{}
+			}()
+		}
+		return func() {
+			leave()
+			for range all {
+				<-done
+			}
+		}
+	}
+}
