@@ -16,9 +16,9 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // open shakes hands with the device of a machine, which is closed with it.

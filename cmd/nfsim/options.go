@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // options is the command line.

@@ -20,9 +20,9 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // machine is a PCI device with a client that stands in for a driver in user

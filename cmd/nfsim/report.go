@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // report is what --report writes: one entry per client, in order.

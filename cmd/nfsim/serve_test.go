@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 func TestBadInput(t *testing.T) {

@@ -35,6 +35,7 @@ var allowed = []struct {
 	{"internal/nodes", []string{"bridge", "bridge/abi"}, nil},
 	{"internal/arena", []string{"bridge", "bridge/abi", "internal/shmwire"}, []string{sys}},
 	{"internal/shm", []string{"bridge", "bridge/abi", "internal/arena", "internal/logqueue", "bridge/mailbox", "internal/nodes", "internal/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
+	{"internal/vfio", []string{"bridge", "bridge/abi", "internal/arena", "internal/logqueue", "bridge/mailbox", "internal/region", "internal/fault", "internal/fdpass", "internal/pci", "internal/shmwire"}, []string{sys}},
 	{"internal/kdev", []string{"bridge", "bridge/abi", "internal/kdev/debugapi", "internal/kdev/uapi", "internal/logqueue", "internal/meter", "internal/region", "internal/stamp", "internal/waiter"}, []string{sys}},
 	{"internal/kdev/debugapi", nil, nil},
 	{"internal/kdev/uapi", nil, nil},
@@ -59,7 +60,7 @@ var allowed = []struct {
 	{"bench/", []string{"bench/internal/"}, nil},
 	{"bench/internal/", []string{"bench/internal/cli", "bench/internal/compare", "bench/internal/load", "bench/internal/plot", "bench/internal/stat", "pkg/", "bridge", "bridge/abi", "internal/mesh", "internal/mesh/udp", "internal/fdpass", "internal/model", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
 	{"bench/internal/report", []string{"bench/internal/", "pkg/", "bridge", "bridge/abi", "internal/mesh", "internal/mesh/udp", "internal/fdpass", "internal/model", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
-	{"cmd/nfsim/", []string{"cmd/internal/manual", "cmd/nfsim/", "internal/mesh", "internal/mesh/udp", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "internal/scripted", "internal/firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
+	{"cmd/nfsim/", []string{"cmd/internal/manual", "cmd/nfsim/", "internal/mesh", "internal/mesh/udp", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/pci", "internal/shmwire", "bridge", "bridge/abi", "internal/scripted", "internal/firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
 	{"apps/", []string{"apps/", "pkg/", "internal/command"}, nil},
 	{"apps/csp", []string{"apps/", "pkg/", "internal/command"}, []string{"golang.org/x/sync"}},
 	{"apps/dashboard", []string{"internal/prom", "internal/subprocess"}, nil},
@@ -71,7 +72,7 @@ var allowed = []struct {
 	{"examples/dmaloop", []string{"pkg/", "internal/command", "internal/dmaloop"}, nil},
 	{"examples/operated", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"examples/sensors", []string{"pkg/", "internal/command"}, []string{"golang.org/x/sync"}},
-	{"kmod/lib/umod", []string{"bridge", "internal/kdev/uapi", "internal/kdev/umod", "internal/shm", "internal/sim"}, []string{sys}},
+	{"kmod/lib/umod", []string{"bridge", "internal/kdev/uapi", "internal/kdev/umod", "internal/shm", "internal/sim", "internal/vfio"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/beside", []string{"bridge", "pkg/nfcomms", "pkg/program"}, nil},
 	{"internal/command", []string{"pkg/nfcomms"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
@@ -82,7 +83,7 @@ var allowed = []struct {
 }
 
 // backEnds are linked into the public API for their side effect only.
-var backEnds = []string{"internal/kdev", "internal/shm", "internal/sim"}
+var backEnds = []string{"internal/kdev", "internal/shm", "internal/sim", "internal/vfio"}
 
 // importRule returns the index of the longest entry of allowed for a folder.
 func importRule(dir string) int {
@@ -144,7 +145,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "internal/arena", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "bridge/bridgetest", "bridge/bridgetest/testdata/card", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
+	case "bridge/abi", "internal/arena", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "internal/vfio", "bridge/bridgetest", "bridge/bridgetest/testdata/card", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

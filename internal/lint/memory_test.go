@@ -13,7 +13,7 @@ import (
 // takesMemory are the folders whose calls take memory of a caller, which may not be there: they copy
 // it with internal/fault.
 var takesMemory = []string{
-	"internal/kdev", "internal/kdev/umod", "bridge/mailbox", "internal/mesh", "internal/nodes", "internal/shm", "pkg/nfcomms", "pkg/ring",
+	"internal/kdev", "internal/kdev/umod", "bridge/mailbox", "internal/mesh", "internal/nodes", "internal/shm", "internal/vfio", "pkg/nfcomms", "pkg/ring",
 }
 
 // ofOwn is a copy to or from a slot, or a name: a message.

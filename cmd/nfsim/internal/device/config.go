@@ -3,7 +3,7 @@ package device
 import (
 	"encoding/binary"
 
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // configSize is that of a PCI Express function's config space, in bytes.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // Shape is what the SHAPE registers say of the next epoch. Zero: as the device

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // controlLocked starts what CONTROL asks for. It is over when BUSY clears; what

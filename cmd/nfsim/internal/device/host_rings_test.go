@@ -12,8 +12,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	. "github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // ownRings is a host whose rings are in memory of its own, beside a device's BAR.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 // Limits of registers.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const firmwareDir = "../../../../firmware"
+const firmwareDir = "../../firmware"
 
 // TestMirrorHasTheConstantsOfTheHeader compares every enumerator, both ways.
 func TestMirrorHasTheConstantsOfTheHeader(t *testing.T) {
