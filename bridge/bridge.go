@@ -248,7 +248,7 @@ type Offer struct {
 type Info struct {
 	// Address is what Open was given.
 	Address string
-	// Driver names the back end: "sim", "shm", "dev".
+	// Driver names the back end: "sim", "shm", "vfio", "dev".
 	Driver string
 	// Node is its place in a fabric; zero also where there is none.
 	Node abi.Node
@@ -275,7 +275,7 @@ type Info struct {
 	Beat time.Duration
 	// CanLoad is true if Load works.
 	CanLoad bool
-	// Board is the card that the device is; nil where it is none, as of "sim" and "shm".
+	// Board is the card that the device is; nil where it is none, as of "sim", "shm" and "vfio".
 	// It must not be changed.
 	Board *Board
 }

@@ -42,7 +42,8 @@ struct nfcomms_dev;
  * Open a device: "dev:0" or "0" is /dev/nfcomms0, and a path is that of a device
  * node. "sim:" and "shm:/run/nfcomms/0.sock" need no kernel module: a simulated
  * device in this process, and one of another process that many share; both take
- * options, "sim:?islands=4" (docs/c-library.md).
+ * options, "sim:?islands=4" (docs/c-library.md). "vfio-user:/run/nfsim/card.sock" is a
+ * PCI function that another process serves, and this one drives.
  *
  * "dev:0?busy-poll=20us": calls, and nfcomms_events() that finds none, look for what
  * comes for so long before they sleep or return, which saves an interrupt's thread
@@ -89,7 +90,7 @@ struct nfcomms_description {
 	uint64_t max_transfer; /* bytes */
 	uint64_t memlock_limit; /* bytes this process may pin; ~0: no limit */
 	uint64_t memlock_used; /* bytes it has pinned */
-	char driver[24]; /* version of the kernel module, or "sim", "shm" */
+	char driver[24]; /* version of the kernel module, or "sim", "shm", "vfio" */
 };
 
 NFCOMMS_API int nfcomms_describe(struct nfcomms_dev *dev,

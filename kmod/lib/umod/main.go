@@ -27,6 +27,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/kdev/umod"
 	_ "github.com/nfcomms/nfcomms/internal/shm" // devices to open
 	_ "github.com/nfcomms/nfcomms/internal/sim"
+	_ "github.com/nfcomms/nfcomms/internal/vfio"
 )
 
 // openTime bounds how long a device process may take to say what it is.
