@@ -84,12 +84,17 @@ var errOpenPprof = errors.New("would be open to others: it needs a loopback addr
 func checkHTTP(conf *config.Loaded) error {
 	c := conf.HTTP
 	err := conf.Wrong("http.address", checkAddress(c.Address))
+	local := loopback(c.Address)
+	if path := c.UnixPath(); path != "" {
+		_, bad := listen.GroupID(c.Group)
+		local, err = true, errors.Join(conf.Wrong("http.address", listen.CheckPath(path)), conf.Wrong("http.group", bad))
+	}
 	if c.WebConfig != "" {
 		if bad := web.Validate(c.WebConfig); bad != nil {
 			err = errors.Join(err, conf.Wrong("http.web_config", fmt.Errorf("%s: %w", c.WebConfig, bad)))
 		}
 	}
-	if c.Pprof && c.WebConfig == "" && c.Address != "" && !loopback(c.Address) {
+	if c.Pprof && c.WebConfig == "" && c.Address != "" && !local {
 		err = errors.Join(err, conf.Wrong("http.pprof", errOpenPprof))
 	}
 	return err

@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -159,6 +161,28 @@ func TestWebConfig(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, code)
 	client.CloseIdleConnections()
 	p.stop()
+}
+
+// TestMetricsOnUNIX: metrics are served on a UNIX socket with a mode and a group of its own, and a
+// group that nobody has is refused.
+func TestMetricsOnUNIX(t *testing.T) {
+	file := filepath.Join(socketFolder(t), "m")
+	own, err := user.LookupGroupId(fmt.Sprint(os.Getegid()))
+	require.NoError(t, err)
+	p := start(t, "--http-address", "unix:"+file, "--http-mode", "0640", "--http-group", own.Name, "--http-pprof")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, fs.ModeSocket|0o640, info.Mode())
+	client := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", file) }}}
+	defer client.CloseIdleConnections()
+	_, body := get(t, client, "http://daemon/metrics", "", "")
+	require.Contains(t, body, "nfcommsd_device_state")
+	client.CloseIdleConnections()
+	p.stop()
+	code, log := fails(t, "--http-address", "unix:m", "--http-group", "no-such-group")
+	require.Equal(t, exitConfig, code)
+	require.Contains(t, log, "http.group: socket group: group: unknown group no-such-group")
+	require.Contains(t, log, `http.address: socket path "m" is not absolute`)
 }
 
 // activate runs a daemon with sockets as systemd hands them over.

@@ -63,12 +63,18 @@ type process struct {
 	exited   chan error  // room for one
 }
 
-// newProcess prepares a daemon with a socket in a folder of its own.
-func newProcess(t testing.TB, args ...string) *process {
+// socketFolder makes a folder that others reach, with a path that is short enough for sockets.
+func socketFolder(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "nfcommsd")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+// newProcess prepares a daemon with a socket in a folder of its own.
+func newProcess(t testing.TB, args ...string) *process {
+	dir := socketFolder(t)
 	p := &process{t: t, dir: dir, socket: filepath.Join(dir, "s"), notified: make(chan string, 4096)}
 	p.args = append([]string{"--socket-path", p.socket, "--log-level", "debug"}, args...)
 	p.env = append(os.Environ(), childEnv+"=daemon", "NOTIFY_SOCKET="+p.notifySocket())

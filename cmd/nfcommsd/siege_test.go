@@ -81,8 +81,12 @@ func crowd(address string) {
 // elsewhere connects from an address of this machine that is not the usual one.
 func elsewhere(address string) (net.Conn, error) { return dialFrom(1, 256, address) }
 
-// dialFrom connects from some address of 127.network.0.0, of so many networks below it.
+// dialFrom connects from some address of 127.network.0.0, of so many networks below it,
+// or to a UNIX socket.
 func dialFrom(network byte, networks int, address string) (net.Conn, error) {
+	if strings.HasPrefix(address, "unix:") {
+		return dialWeb(address)
+	}
 	from := net.IPv4(127, network, byte(rand.IntN(networks)), byte(1+rand.IntN(254)))
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: 5 * time.Second}
 	return d.Dial("tcp", address)

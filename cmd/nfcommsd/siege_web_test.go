@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/testcert"
 )
 
@@ -80,7 +83,7 @@ func openAndReset(conn net.Conn, fields ...string) {
 // readers ask for pages in 100 connections, each as fast as it can, and read them.
 func readers(address string) {
 	parallel(100, func() {
-		conn, err := net.Dial("tcp", address)
+		conn, err := dialWeb(address)
 		if err != nil {
 			time.Sleep(10 * time.Millisecond)
 			return
@@ -104,7 +107,7 @@ func pipeline(conn net.Conn) {
 // again has 600 idle connections, each of which begins anew when it is closed.
 func again(address string) {
 	parallel(600, func() {
-		conn, err := net.Dial("tcp", address)
+		conn, err := dialWeb(address)
 		if err != nil {
 			time.Sleep(10 * time.Millisecond)
 			return
@@ -145,15 +148,17 @@ func TestSoakScrapes(t *testing.T) {
 		"plain":  {false, []string{"visitors", "again", "readers"}},
 		"resets": {true, []string{"resets"}},
 	} {
-		t.Run(name, func(t *testing.T) { soakScrapes(t, c.tls, c.attacks) })
+		t.Run(name, func(t *testing.T) { soakScrapes(t, freePort(t), c.tls, c.attacks) })
 	}
+	t.Run("unix", func(t *testing.T) {
+		soakScrapes(t, "unix:"+filepath.Join(socketFolder(t), "m"), false, []string{"visitors", "again", "readers"})
+	})
 }
 
-func soakScrapes(t *testing.T, secure bool, attacks []string) {
-	web := freePort(t)
-	p := newProcess(t, "--http-address", web, "--log-level", "error", "--devices", "sim0=sim:?beat=2s", "--health-timeout", "20s")
+func soakScrapes(t *testing.T, web string, secure bool, attacks []string) {
+	p := newProcess(t, "--http-address", web, "--http-mode", "0666", "--log-level", "error", "--devices", "sim0=sim:?beat=2s", "--health-timeout", "20s")
 	config := &tls.Config{InsecureSkipVerify: true}
-	dial := func() (net.Conn, error) { return net.DialTimeout("tcp", web, patience) }
+	dial := func() (net.Conn, error) { return dialWeb(web) }
 	if secure {
 		ca := testcert.New(t)
 		certificates(t, p.dir, ca.Issue(t, "server", ""), ca)
@@ -171,7 +176,7 @@ func soakScrapes(t *testing.T, secure bool, attacks []string) {
 	n, failed, late, most := 0, 0, 0, 0
 	for end := time.Now().Add(max(*soakFor, shortSoak)); time.Now().Before(end); n++ {
 		begin := time.Now()
-		if err := page(client, "http://"+web+"/metrics"); err != nil {
+		if err := page(client, "http://daemon/metrics"); err != nil {
 			failed++
 		}
 		took := time.Since(begin)
@@ -190,6 +195,14 @@ func soakScrapes(t *testing.T, secure bool, attacks []string) {
 		require.Zero(t, late)
 	}
 	p.stop()
+}
+
+// dialWeb connects to host:port or unix:PATH.
+func dialWeb(address string) (net.Conn, error) {
+	if file, ok := strings.CutPrefix(address, "unix:"); ok {
+		return fdpass.Dial(context.Background(), "unix", file)
+	}
+	return net.DialTimeout("tcp", address, patience)
 }
 
 // page asks for one page.

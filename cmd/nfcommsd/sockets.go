@@ -46,7 +46,7 @@ func openSockets(conf *config.Loaded) (*sockets, error) {
 		err = s.openControl(conf)
 	}
 	if len(s.web) == 0 && conf.HTTP.Address != "" {
-		l, bad := net.Listen("tcp", conf.HTTP.Address)
+		l, bad := openWeb(conf.HTTP)
 		s.web, err = add(s.web, l, err, wrap("http.address", bad))
 	}
 	switch {
@@ -63,6 +63,19 @@ func openSockets(conf *config.Loaded) (*sockets, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// openWeb opens the address of the metrics.
+func openWeb(h config.HTTP) (net.Listener, error) {
+	path := h.UnixPath()
+	if path == "" {
+		return net.Listen("tcp", h.Address)
+	}
+	group, err := listen.GroupID(h.Group)
+	if err != nil {
+		return nil, err
+	}
+	return listen.Unix(path, h.Mode, group)
 }
 
 // isOpen is true for a listener that other machines may reach.

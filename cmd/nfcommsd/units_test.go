@@ -96,5 +96,7 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 
 	sample, err := os.ReadFile("../../deploy/config/nfcommsd.yaml")
 	require.NoError(t, err)
-	require.Contains(t, string(sample), `address: "`+value("nfcommsd-metrics.socket", "ListenStream")+`"`)
+	require.Contains(t, string(sample), `address: "unix:`+value("nfcommsd-metrics.socket", "ListenStream")+`"`)
+	require.Contains(t, string(sample), "group: "+value("nfcommsd-metrics.socket", "SocketGroup")+"\n")
+	require.Contains(t, text["nfcommsd.sysusers"], "m nfcomms "+value("nfcommsd-metrics.socket", "SocketGroup")+"\n")
 }

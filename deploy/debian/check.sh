@@ -105,6 +105,11 @@ check "alice sees the device" grep -qE '^sim0 +ready' "$work/install"
 check "the package starts no failed unit" inside 'systemctl is-system-running | grep -x running'
 check "somebody else is kept out" inside 'runuser -u mallory nfctl list; test $? = 4'
 check "the socket belongs to the group" inside 'test "$(stat -c "%U %G %a" /run/nfcomms/nfcommsd.sock)" = "nfcomms nfcomms 660"'
+# scrape GROUP: the metrics, as alice asks for them who is in that group.
+get='$s = IO::Socket::UNIX->new("/run/nfcomms/metrics.sock") or die $!; print $s "GET /metrics HTTP/1.0\r\n\r\n"; print while <$s>'
+scrape() { inside "runuser -u alice -G $1 -- perl -MIO::Socket::UNIX -e '$get'" | grep -F 'nfcommsd_device_state{device="sim0",state="ready"} 1'; }
+check "its group scrapes the metrics" scrape nfcomms-metrics
+check "and nobody else" refuses scrape alice
 check "the daemon has no privileges" inside 'grep -qx "CapEff:	0000000000000000" /proc/$(systemctl show -P MainPID nfcommsd)/status'
 check "the shipped configuration is good, without a warning" inside 'test "$(nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml 2>&1)" = "the configuration is good"'
 check "the version is the package's" inside 'nfctl version --client | grep -F "$(dpkg-query -f "\${Version}" -W nfcomms)"'

@@ -50,10 +50,24 @@ type TCP struct {
 	Reflection bool
 }
 
+// UnixPath returns the path of a UNIX socket that serves HTTP; empty if another
+// kind of address does.
+func (h HTTP) UnixPath() string {
+	path, ok := strings.CutPrefix(h.Address, "unix:")
+	if !ok {
+		return ""
+	}
+	return path
+}
+
 // HTTP is what Prometheus and probes ask.
 type HTTP struct {
-	// Address is host:port; empty means none.
+	// Address is host:port, or unix:PATH; empty means none.
 	Address string
+	// Mode are the permissions of a UNIX socket, and Group owns it; empty leaves
+	// the daemon's own.
+	Mode  fs.FileMode
+	Group string
 	// WebConfig is a web configuration file of the Prometheus exporter toolkit:
 	// TLS and basic authentication. Empty means neither.
 	WebConfig string
@@ -123,6 +137,7 @@ func Default() Config {
 	return Config{
 		Devices: map[string]string{"sim0": "sim:"},
 		Socket:  Socket{Path: socketPath(), Mode: 0o660, MaxRole: access.Admin.String()},
+		HTTP:    HTTP{Mode: 0o660},
 		Roles:   Roles{Admin: ownAdmins()},
 		Limits: Limits{
 			Connections: 1024, AdminConnections: 16,
