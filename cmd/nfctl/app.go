@@ -226,5 +226,5 @@ func unixPath(address string) string {
 
 // note prints something that is not data.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.err, "nfctl: "+format+"\n", args...)
+	fmt.Fprintf(a.err, "nfctl: %s\n", escape(fmt.Sprintf(format, args...)))
 }

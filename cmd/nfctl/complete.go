@@ -37,6 +37,12 @@ func (a *app) complete(each ...completer) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
+		for i := range found {
+			name, about, described := strings.Cut(found[i], "\t")
+			if found[i] = escape(name); described {
+				found[i] = cobra.CompletionWithDesc(found[i], escape(about))
+			}
+		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -57,5 +57,5 @@ func run(ctx context.Context, args []string, s streams, getenv func(string) stri
 
 // message returns the one line that shows a person what went wrong.
 func message(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	return escape(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -171,33 +170,12 @@ func messageOf(args []string, payload []byte, s style) (messageRecord, error) {
 func (r messageRecord) table(p *printer) {
 	switch r.style {
 	case styleText:
-		p.printf("%s\n", printable(r.payload))
+		p.printf("%s\n", strings.ReplaceAll(string(r.payload), `\`, `\\`))
 	case styleHex:
 		p.printf("%s\n", r.Hex)
 	case styleRaw:
 		p.printf("%s", r.payload)
 	}
-}
-
-// printable writes a message on one line that a terminal can show: what is not
-// printable as \xNN.
-func printable(msg []byte) string {
-	var b strings.Builder
-	for len(msg) > 0 {
-		r, n := utf8.DecodeRune(msg)
-		switch {
-		case r == '\\':
-			b.WriteString(`\\`)
-		case r != utf8.RuneError && unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			for _, c := range msg[:n] {
-				fmt.Fprintf(&b, `\x%02x`, c)
-			}
-		}
-		msg = msg[n:]
-	}
-	return b.String()
 }
 
 func newSend(a *app) *cobra.Command {

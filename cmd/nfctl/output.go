@@ -3,8 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -25,8 +26,6 @@ type printer struct {
 	// again: this is not the first record of a series, so headings are known.
 	again bool
 }
-
-func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
 // print writes the one record of a command.
 func (a *app) print(r record) error {
@@ -74,7 +73,7 @@ func (s *series) print(r record) error {
 }
 
 func writeJSON(w io.Writer, r any, indent string) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(escapeJSON{w})
 	e.SetEscapeHTML(false)
 	e.SetIndent("", indent)
 	return e.Encode(r)
@@ -91,19 +90,21 @@ func writeYAML(w io.Writer, r any) error {
 		return err
 	}
 	plain(&doc)
-	e := yaml.NewEncoder(w)
+	b.Reset()
+	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(&doc); err != nil {
+	if err := errors.Join(e.Encode(&doc), e.Close()); err != nil {
 		return err
 	}
-	return e.Close()
+	_, err := escapeJSON{w}.Write(b.Bytes())
+	return err
 }
 
-// plain drops the styles that came from JSON.
+// plain drops the styles that came from JSON, but for quotes that escapes need.
 func plain(n *yaml.Node) {
 	if len(n.Content) > 0 {
 		n.Style = 0
-	} else {
+	} else if strings.IndexFunc(n.Value, needsEscape) < 0 {
 		n.Style &^= yaml.DoubleQuotedStyle
 	}
 	for _, c := range n.Content {

@@ -14,12 +14,13 @@ const (
 
 var tintCodes = [...]string{good: "\x1b[32m", warn: "\x1b[33m", bad: "\x1b[31m"}
 
-// paint colours a text.
-func (p *printer) paint(text string, t tint) string {
+// paint escapes and colours a text.
+func (p *printer) paint(text string, t tint) painted {
+	text = escape(text)
 	if !p.color || t == plainTint {
-		return text
+		return painted(text)
 	}
-	return tintCodes[t] + text + "\x1b[0m"
+	return painted(tintCodes[t] + text + "\x1b[0m")
 }
 
 // column is one column of a table over T.
@@ -47,7 +48,7 @@ func writeTable[T any](p *printer, columns []column[T], rows []T) {
 		if shown[i].tint == nil {
 			return cell
 		}
-		return p.paint(cell, shown[i].tint(rows[row]))
+		return string(p.paint(cell, shown[i].tint(rows[row])))
 	}}
 	for _, c := range shown {
 		t.Columns = append(t.Columns, texttable.Column{Title: c.title, Right: c.right})
@@ -55,7 +56,7 @@ func writeTable[T any](p *printer, columns []column[T], rows []T) {
 	for _, row := range rows {
 		cells := make([]string, len(shown))
 		for i, c := range shown {
-			cells[i] = c.cell(row)
+			cells[i] = escape(c.cell(row))
 		}
 		t.Add(cells...)
 	}
@@ -74,10 +75,10 @@ func writeFields(p *printer, fields []field) {
 		if i == 0 {
 			return cell
 		}
-		return p.paint(cell, fields[row].tint)
+		return string(p.paint(cell, fields[row].tint))
 	}}
 	for _, f := range fields {
-		t.Add(f.name+":", f.value)
+		t.Add(escape(f.name)+":", escape(f.value))
 	}
 	t.Write(p.w)
 }

@@ -190,9 +190,9 @@ func (m topModel) View() tea.View {
 }
 
 // status is the first line.
-func (m topModel) status(p *printer) string {
-	text := fmt.Sprintf("nfctl top  %s  %s  every %v  channels by %s  ? help",
-		m.title, m.now.at.Format(time.TimeOnly), m.opt.interval, orderNames[m.order])
+func (m topModel) status(p *printer) painted {
+	text := p.paint(fmt.Sprintf("nfctl top  %s  %s  every %v  channels by %s  ? help",
+		m.title, m.now.at.Format(time.TimeOnly), m.opt.interval, orderNames[m.order]), plainTint)
 	if m.paused {
 		text += "  " + p.paint("paused", warn)
 	}
