@@ -85,8 +85,10 @@ func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, er
 // somebody listens on, and what is no socket, is not.
 func listen(path string) (*net.UnixListener, error) { return listenOn("unix", path) }
 
-// listenOn is listen for a kind of socket.
+// listenOn is listen for a kind of socket. Nobody but its owner may connect, whatever the umask is,
+// which it changes for a moment.
 func listenOn(network, path string) (*net.UnixListener, error) {
+	defer syscall.Umask(syscall.Umask(0o177))
 	addr := &net.UnixAddr{Name: path, Net: network}
 	listener, err := net.ListenUnix(network, addr)
 	if !errors.Is(err, syscall.EADDRINUSE) {
@@ -144,6 +146,9 @@ func (s *server) client(ctx context.Context, socket *net.UnixConn) (spoke bool, 
 	ended := conn.Serve()
 	stop()
 	if conn.Stats().Messages == 0 {
+		if errors.Is(ended, os.ErrDeadlineExceeded) {
+			s.log.Warn("client said nothing, and was let go", "after", conn.Greeting)
+		}
 		return false, nil
 	}
 	if ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -122,9 +123,13 @@ func TestVersions(t *testing.T) {
 // TestServe serves two clients in turn, reports on both, and ends by a signal
 // while the second is there. The socket is gone then.
 func TestServe(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0)) // which does not count
 	dir := t.TempDir()
 	socket, path := filepath.Join(dir, "nfsim.sock"), filepath.Join(dir, "report.json")
 	p := start(t, "--vfio-user", socket, "--report", path, "--log-format", "json", "--spin", "0")
+	info, err := os.Stat(socket)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSocket|0o600, info.Mode())
 	code, _, stderr := nfsim("--vfio-user", socket)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "another process listens there")
@@ -134,7 +139,7 @@ func TestServe(t *testing.T) {
 	p.cancel()
 	require.Equal(t, exitOK, <-p.code, p.log.String())
 	require.NoError(t, second.Close())
-	_, err := os.Stat(socket)
+	_, err = os.Stat(socket)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	var r report
 	text, err := os.ReadFile(path)

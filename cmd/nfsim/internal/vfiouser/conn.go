@@ -22,11 +22,17 @@ const (
 	// patience bounds the wait for a client that does not read its replies, or
 	// does not answer a DMA access.
 	patience = 20 * time.Second
+	// greeting bounds the wait for the version of a client.
+	greeting = 5 * time.Second
 )
 
 // Conn is one client of a device. Serve runs it; the other methods are safe for
 // concurrent use.
 type Conn struct {
+	// Greeting is the time in which the client must agree on a version: until it goes, a device
+	// has no other. It is set before Serve.
+	Greeting time.Duration
+
 	conn *net.UnixConn
 	dev  Device
 	log  *slog.Logger
@@ -63,12 +69,16 @@ type Accesses struct {
 
 // NewConn makes a server for the client behind a socket, which it then owns.
 func NewConn(c *net.UnixConn, dev Device, log *slog.Logger) *Conn {
-	return &Conn{conn: c, dev: dev, log: log, waiting: make(map[uint16]chan *message), chunk: MaxTransfer}
+	return &Conn{Greeting: greeting, conn: c, dev: dev, log: log, waiting: make(map[uint16]chan *message), chunk: MaxTransfer}
 }
 
 // Serve answers the client until it has gone (nil), Close is called
-// (net.ErrClosed), or what it sends cannot be understood.
+// (net.ErrClosed), it did not agree on a version in time (os.ErrDeadlineExceeded),
+// or what it sends cannot be understood.
 func (c *Conn) Serve() error {
+	if err := c.conn.SetReadDeadline(time.Now().Add(c.Greeting)); err != nil {
+		return errors.Join(err, c.conn.Close())
+	}
 	commands := make(chan *message, queued)
 	done := make(chan struct{})
 	go func() {

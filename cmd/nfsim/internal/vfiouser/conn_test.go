@@ -18,6 +18,20 @@ import (
 	. "github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 )
 
+// TestSilentClient: a client that says nothing, or half of something, leaves the device to others.
+func TestSilentClient(t *testing.T) {
+	for _, said := range []string{"", "half a hea"} {
+		client, server, err := Pair()
+		require.NoError(t, err)
+		defer client.Close()
+		_, err = client.Write([]byte(said))
+		require.NoError(t, err)
+		conn := NewConn(server, newMemory(), quiet)
+		conn.Greeting = time.Millisecond
+		require.ErrorIs(t, conn.Serve(), os.ErrDeadlineExceeded, "%q", said)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"syscall"
+	"time"
 )
 
 const (
@@ -47,6 +48,9 @@ func (c *Conn) version(m *message) ([]byte, error) {
 		return nil, err
 	}
 	c.greeted = true
+	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
 	out := order.AppendUint16(nil, majorVersion)
 	out = order.AppendUint16(out, min(minor, minorVersion))
 	for _, a := range answers {
