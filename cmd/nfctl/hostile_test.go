@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -174,4 +175,24 @@ func isText(t *testing.T, args []string) {
 			return
 		}
 	}
+}
+
+// TestLoadThatStands: an upload that does not move ends after --timeout, and the error says so.
+func TestLoadThatStands(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	require.NoError(t, err)
+	srv := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		<-s.Context().Done()
+		return s.Context().Err()
+	}))
+	go func() { _ = srv.Serve(l) }() // it ends with Stop
+	defer srv.Stop()
+	image := filepath.Join(dir, "image.so")
+	require.NoError(t, os.WriteFile(image, make([]byte, 1<<20), 0o600))
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"--address", "unix://" + l.Addr().String(), "--server-user", "*", "--timeout", "10ms", "load", "sim0", image},
+		streams{nil, &out, &errs}, func(string) string { return "" })
+	require.Equal(t, exitTimeout, code, errs.String())
+	require.Contains(t, errs.String(), "nothing moved for 10ms (see --timeout)")
 }

@@ -187,10 +187,11 @@ func newLoad(a *app) *cobra.Command {
 		Use: "load DEVICE FILE", GroupID: groupOperate,
 		Short: "Load a program image into a device",
 		Long: `Load a program image into a device. The device gets nothing unless the image
-arrived whole. On a terminal the standard error shows the progress. start runs
-what was loaded, at the node that has it.`,
+arrived whole, of at most 64 MiB. On a terminal the standard error shows the
+progress. --timeout bounds the time in which nothing moves. start runs what was
+loaded, at the node that has it.`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeLoad,
-		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
 			r, err := a.load(ctx, c, args[0], node, args[1])
 			if err != nil {
 				return err
@@ -219,18 +220,49 @@ func (a *app) load(ctx context.Context, c *control.Client, device, node, path st
 		return loadRecord{}, err
 	}
 	defer f.Close()
-	ctx, cancel := context.WithCancel(ctx) // ends the stream on every way out
-	defer cancel()
+	ctx, moved, stop := a.moving(ctx) // ends the stream on every way out
+	defer stop()
+	header := &nfcommsv1.LoadProgramHeader{Parent: deviceName(device), Node: node, SizeBytes: uint64(size)}
+	program, err := a.sendImage(ctx, c, header, f, moved)
+	if still := context.Cause(ctx); err != nil && errors.Is(still, context.DeadlineExceeded) {
+		err = still
+	}
+	return loadRecord{Device: deviceID(device), Node: node, Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
+}
+
+// sendImage uploads an image and shows how far it is.
+func (a *app) sendImage(ctx context.Context, c *control.Client, header *nfcommsv1.LoadProgramHeader, image io.Reader, moved func()) (*nfcommsv1.Program, error) {
 	stream, err := c.Devices.LoadProgram(ctx)
 	if err != nil {
-		return loadRecord{}, err
+		return nil, err
 	}
-	bar := a.progressBar(size)
-	program, err := upload(stream, &nfcommsv1.LoadProgramHeader{Parent: deviceName(device), Node: node, SizeBytes: uint64(size)}, f, bar)
+	bar := a.progressBar(int64(header.GetSizeBytes()))
+	program, err := upload(stream, header, image, func(received uint64) error {
+		moved()
+		if bar == nil {
+			return nil
+		}
+		return bar.Set64(int64(received))
+	})
 	if bar != nil {
 		err = errors.Join(err, bar.Clear())
 	}
-	return loadRecord{Device: deviceID(device), Node: node, Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
+	return program, err
+}
+
+// moving returns a context that ends when moved was not called for --timeout, with the cause.
+func (a *app) moving(ctx context.Context) (moves context.Context, moved, stop func()) {
+	moves, cancel := context.WithCancelCause(ctx)
+	if a.timeout == 0 {
+		return moves, func() {}, func() { cancel(nil) }
+	}
+	t := time.AfterFunc(a.timeout, func() {
+		cancel(fmt.Errorf("nothing moved for %v (see --timeout): %w", a.timeout, context.DeadlineExceeded))
+	})
+	return moves, func() { t.Reset(a.timeout) }, func() {
+		t.Stop()
+		cancel(nil)
+	}
 }
 
 // openImage opens the file of a program image.
@@ -259,7 +291,7 @@ func (a *app) progressBar(size int64) *progressbar.ProgressBar {
 }
 
 // upload sends an image chunk by chunk; the server says of each that it came.
-func upload(stream loadStream, header *nfcommsv1.LoadProgramHeader, image io.Reader, bar *progressbar.ProgressBar) (*nfcommsv1.Program, error) {
+func upload(stream loadStream, header *nfcommsv1.LoadProgramHeader, image io.Reader, came func(received uint64) error) (*nfcommsv1.Program, error) {
 	err := stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: header}})
 	for rest := header.GetSizeBytes(); rest > 0 && err == nil; {
 		data := make([]byte, min(rest, chunk))
@@ -270,8 +302,8 @@ func upload(stream loadStream, header *nfcommsv1.LoadProgramHeader, image io.Rea
 		err = stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: data}})
 		if err == nil {
 			var r *nfcommsv1.LoadProgramResponse
-			if r, err = stream.Recv(); err == nil && bar != nil {
-				err = bar.Set64(int64(r.GetReceivedBytes()))
+			if r, err = stream.Recv(); err == nil {
+				err = came(r.GetReceivedBytes())
 			}
 		}
 	}

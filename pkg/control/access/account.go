@@ -30,7 +30,7 @@ type Limits struct {
 	// call cost the server 0.6 of a processor for one connection if bytes are
 	// not counted, and 0.04 at 1 MB a second. Who asks for more is not
 	// refused but read more slowly: the caller feels it, others do not. What
-	// would be free in one second may be used at once.
+	// would be free in one second may be used at once. Admins have no limit.
 	Work int
 	// AllCalls is the most that are under way at a time of all callers together,
 	// those of admins not counted. A caller may have as many of them as are left
@@ -97,6 +97,7 @@ type account struct {
 	counted     int // of them, those that count for all callers together
 
 	mu     sync.Mutex
+	admin  bool      // at its last call: nothing is charged
 	freeAt time.Time // until then the caller is over its limit
 }
 
@@ -149,10 +150,23 @@ func (c *account) charge(work int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.admin {
+		return
+	}
 	if free := time.Now().Add(-time.Second); c.freeAt.Before(free) {
 		c.freeAt = free
 	}
 	c.freeAt = c.freeAt.Add(time.Duration(work) * c.unit)
+}
+
+// calling notes whether the caller of the next call is an admin, who works as fast as it can: an
+// image may have 64 MiB.
+func (c *account) calling(admin bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.admin = admin; admin {
+		c.freeAt = time.Time{}
+	}
 }
 
 // delay returns how long the caller must wait until it is within its limit again;
@@ -254,6 +268,8 @@ func (a *Authorizer) Tap(ctx context.Context, _ *tap.Info) (context.Context, err
 	if c == nil {
 		return ctx, nil
 	}
+	admin := a.RoleOf(who) == Admin
+	c.calling(admin)
 	c.charge(callCost)
-	return expect(ctx, c.all.limits.Request), c.begin(ctx, a.RoleOf(who) == Admin)
+	return expect(ctx, c.all.limits.Request), c.begin(ctx, admin)
 }

@@ -155,6 +155,38 @@ func TestWorkIsCharged(t *testing.T) {
 	})
 }
 
+// TestAdminsAreNotSlowed: an admin sends as much as it likes, and one who is no admin any more does
+// not.
+func TestAdminsAreNotSlowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccounts(Limits{Work: 1 << 10})
+		c, err := a.enter("x")
+		require.NoError(t, err)
+		here, there := net.Pipe()
+		conn := a.meter(here, c)
+		authorizer := NewAuthorizer(granting(t, Admin, "uid:7"), Methods(), nil)
+		call := func() {
+			_, err := authorizer.Tap(peer.NewContext(t.Context(), &peer.Peer{AuthInfo: Local{UID: 7, account: c}}), nil)
+			require.NoError(t, err)
+		}
+		send := func() time.Duration {
+			start := time.Now()
+			go func() { _, _ = there.Write(make([]byte, 1<<20)) }()
+			for range 16 {
+				_, err := io.ReadFull(conn, make([]byte, 1<<16))
+				require.NoError(t, err)
+			}
+			return time.Since(start)
+		}
+		call()
+		require.Zero(t, send())
+		authorizer.SetPolicy(granting(t, Operator, "uid:7"))
+		call()
+		require.Greater(t, send(), 100*time.Second)
+		require.NoError(t, conn.Close())
+	})
+}
+
 // TestCallsAtOnce: calls beyond the limit are refused, of all connections of a
 // caller together, and one that ends makes room.
 func TestCallsAtOnce(t *testing.T) {
