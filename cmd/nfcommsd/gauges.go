@@ -1,11 +1,15 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/grpc/codes"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
@@ -32,6 +36,44 @@ var (
 	certificateEnd = prometheus.NewDesc("nfcommsd_certificate_expiry_timestamp_seconds",
 		"Time at which the first certificate of a file expires, since the Unix epoch, by the setting that names the file.", []string{"setting"}, nil)
 )
+
+// usedCalls shows of the calls what somebody reads: for each method how many there were, and which
+// ended with which code in what time, once there was one. Of all methods with all codes and times
+// almost all are zero for ever.
+type usedCalls struct{ calls *grpcprom.ServerMetrics }
+
+// Describe sends what Collect may send.
+func (u usedCalls) Describe(ch chan<- *prometheus.Desc) { u.calls.Describe(ch) }
+
+// Collect reads the calls.
+func (u usedCalls) Collect(ch chan<- prometheus.Metric) {
+	all := make(chan prometheus.Metric)
+	go func() {
+		defer close(all)
+		u.calls.Collect(all)
+	}()
+	for m := range all {
+		if isUsed(m) {
+			ch <- m
+		}
+	}
+}
+
+// isUsed is true for what is not zero, and for the good calls of each method, of which rates are
+// asked from the first on.
+func isUsed(m prometheus.Metric) bool {
+	var value dto.Metric
+	if m.Write(&value) != nil {
+		return true // the registry reports why
+	}
+	if h := value.GetHistogram(); h != nil {
+		return h.GetSampleCount() > 0
+	}
+	good := slices.ContainsFunc(value.GetLabel(), func(l *dto.LabelPair) bool {
+		return l.GetName() == "grpc_code" && l.GetValue() == codes.OK.String()
+	})
+	return good || value.GetCounter().GetValue() > 0
+}
 
 // gauges is what the daemon shows of itself.
 type gauges struct{ d *daemon }

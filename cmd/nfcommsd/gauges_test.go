@@ -77,6 +77,29 @@ func TestCallTimes(t *testing.T) {
 	p.stop()
 }
 
+// TestPageIsReadable: eight devices are shown one by one, and of calls nobody made there is little.
+func TestPageIsReadable(t *testing.T) {
+	address := freePort(t)
+	var devices []string
+	for i := range 8 {
+		devices = append(devices, fmt.Sprintf("sim%d=sim:", i))
+	}
+	p := start(t, "--http-address", address, "--devices", strings.Join(devices, ","))
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	_, body := get(t, client, "http://"+address+"/metrics", "", "")
+	require.Contains(t, body, `nfcomms_device_state{device="sim7",state="ready"} 1`)
+	require.NotContains(t, body, `device="_other"`)
+	require.Less(t, strings.Count(body, "\ngrpc_server_"), 100)
+	client.CloseIdleConnections()
+	p.stop()
+	p = start(t, "--http-address", address, "--devices", strings.Join(devices, ","), "--http-max-series", "1000")
+	_, body = get(t, client, "http://"+address+"/metrics", "", "")
+	require.Contains(t, body, `device="_other"`)
+	client.CloseIdleConnections()
+	p.stop()
+}
+
 // TestReloadIsShown: the metrics say that a reload failed, and that the next one
 // did not.
 func TestReloadIsShown(t *testing.T) {

@@ -27,8 +27,10 @@ func (d *daemon) newRegistry() *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
-		d.calls, d.refused.count, gauges{d},
-		metrics.NewCollector(d.devices, metrics.Options{Channels: d.conf.HTTP.Channels, Trace: d.conf.HTTP.Trace}),
+		usedCalls{d.calls}, d.refused.count, gauges{d},
+		metrics.NewCollector(d.devices, metrics.Options{
+			Channels: d.conf.HTTP.Channels, Trace: d.conf.HTTP.Trace, MaxSeries: d.conf.HTTP.MaxSeries,
+		}),
 		metrics.NewFabricCollector(d.devices),
 	)
 	return r

@@ -315,3 +315,12 @@ func TestDocumented(t *testing.T) {
 	}
 	require.Empty(t, rows, "documented, but not there")
 }
+
+// TestBoardInfo: a card has its place and its serial number, so that an alert finds it in a machine.
+func TestBoardInfo(t *testing.T) {
+	f, dev := newFake(t)
+	require.NotContains(t, scrapeOnce(t, NewCollector(One("dev0", dev), Options{})), "nfcomms_board_info")
+	f.board = &bridge.Board{Address: "0000:03:00.0", Serial: "00-1b"}
+	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{}))
+	require.EqualValues(t, 1, value(t, all, "nfcomms_board_info", "pci_address", "0000:03:00.0", "serial", "00-1b"))
+}

@@ -131,6 +131,9 @@ func (s *snapshot) showState(out *scrape) {
 	}
 	if s.dev != nil {
 		out.add(fInfo, 1, s.name, s.info.Driver, safeName(s.info.Address), fmt.Sprintf("%d.%d", s.info.Major, s.info.Minor))
+		if b := s.info.Board; b != nil {
+			out.add(fBoard, 1, s.name, safeName(b.Address), safeName(b.Serial))
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type fake struct {
 	err           error
 	open          map[*fakeChannel]bool
 	fabric        *fakeFabric
+	board         *bridge.Board
 }
 
 // fakes hands the device under construction to the scheme.
@@ -61,7 +62,7 @@ func newFake(t testing.TB) (*fake, *nfcomms.Device) {
 }
 
 func (f *fake) Info() bridge.Info {
-	return bridge.Info{Address: "metrics-fake:", Driver: "fake", Major: 1, Minor: 2, Window: 64}
+	return bridge.Info{Address: "metrics-fake:", Driver: "fake", Major: 1, Minor: 2, Window: 64, Board: f.board}
 }
 
 func (f *fake) Stats() bridge.Stats {

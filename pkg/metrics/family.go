@@ -115,6 +115,8 @@ var (
 var (
 	fInfo = metric(gauge, "device_info",
 		"What the device is; always 1.", "driver", "address", "abi_version")
+	fBoard = metric(gauge, "board_info",
+		"The card that the device is; always 1.", "pci_address", "serial")
 	fState = metric(gauge, "device_state",
 		"1 for the state the device is in, 0 for the others.", "state")
 	fFailure = metric(gauge, "device_failure",

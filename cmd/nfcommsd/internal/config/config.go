@@ -77,6 +77,8 @@ type HTTP struct {
 	Channels bool
 	// Trace adds histograms of layers: one call in so many is measured; 0: none.
 	Trace int
+	// MaxSeries bounds the series of devices and channels.
+	MaxSeries int
 }
 
 // Roles lists who has which role, as access.Policy.Grant takes it.
@@ -137,7 +139,7 @@ func Default() Config {
 	return Config{
 		Devices: map[string]string{"sim0": "sim:"},
 		Socket:  Socket{Path: socketPath(), Mode: 0o660, MaxRole: access.Admin.String()},
-		HTTP:    HTTP{Mode: 0o660},
+		HTTP:    HTTP{Mode: 0o660, MaxSeries: 6000},
 		Roles:   Roles{Admin: ownAdmins()},
 		Limits: Limits{
 			Connections: 1024, AdminConnections: 16,

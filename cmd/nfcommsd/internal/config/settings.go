@@ -58,6 +58,7 @@ func (c *Config) settings() []*setting {
 		boolean("http.pprof", "serve /debug/pprof/", &c.HTTP.Pprof),
 		boolean("http.channels", "metrics of each channel", &c.HTTP.Channels),
 		number("http.trace", "one call in so many is measured layer by layer, for metrics; 0 for none", &c.HTTP.Trace, 0, nfcomms.TraceEveryMost),
+		number("http.max_series", "series of devices and channels; what is beyond is added up", &c.HTTP.MaxSeries, 1, 1<<20),
 		texts("roles.viewer", "who may look: user:, uid:, group:, gid:, uri:, cn:", &c.Roles.Viewer),
 		texts("roles.operator", "who may use devices as well", &c.Roles.Operator),
 		texts("roles.admin", "who may reset devices and load programs as well", &c.Roles.Admin),
