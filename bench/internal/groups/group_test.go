@@ -52,7 +52,7 @@ func TestGroupFindings(t *testing.T) {
 	row := func(name string, members, size int, us float64) {
 		r.Rows = append(r.Rows, Row{
 			Transport: TransportMesh, Members: members, Targets: 4, Size: size, Name: name,
-			Rounds: stat.Spread{Median: us}, rounds: []float64{us}, CPU: stat.Spread{Min: 2 * us},
+			Rounds: stat.Spread{Median: us}, ByRound: []float64{us}, CPU: stat.Spread{Min: 2 * us},
 		})
 	}
 	for name, us := range map[string]float64{group.Auto: 11, "isend": 10, "isend-irecv": 12, "allgather": 30, nameLocal: 8} {

@@ -54,7 +54,7 @@ type Row struct {
 	// Busy is why the figures are not to be trusted.
 	Busy string `json:"busy,omitempty"`
 
-	rounds []float64
+	ByRound []float64 `json:"-"` // microseconds of a step in each round
 }
 
 // Choice is what auto took in one comparison, against the best algorithm of it.
@@ -98,7 +98,7 @@ func (r *Report) add(s exchangeShape, c *compare.Contender, busy string) {
 	cpu := c.CPUNs()
 	row := Row{
 		Transport: s.transport, Members: s.members, Targets: s.targets, Size: s.size, Name: c.Name,
-		Step: c.Samples.Stat(c.Batch).Scaled(1e-3), Rounds: stat.SpreadOf(rounds), Busy: busy, rounds: rounds,
+		Step: c.Samples.Stat(c.Batch).Scaled(1e-3), Rounds: stat.SpreadOf(rounds), Busy: busy, ByRound: rounds,
 		CPU: stat.Spread{Median: cpu.Median / 1e3, Min: cpu.Min / 1e3, Max: cpu.Max / 1e3},
 	}
 	if c.Chose != nil {
@@ -126,7 +126,7 @@ func (r *Report) Ratio(transport string, members, size int, a, b string) float64
 			continue
 		}
 		if other := r.find(row, b); other != nil {
-			return stat.SpreadOf(stat.Pairwise(row.rounds, other.rounds)).Median
+			return stat.SpreadOf(stat.Pairwise(row.ByRound, other.ByRound)).Median
 		}
 	}
 	return 0
@@ -182,7 +182,7 @@ func (r *Report) sweep() {
 				continue
 			}
 			if row.Busy == "" {
-				c.Time = max(c.Time, stat.SpreadOf(stat.Pairwise(row.rounds, other.rounds)).Median)
+				c.Time = max(c.Time, stat.SpreadOf(stat.Pairwise(row.ByRound, other.ByRound)).Median)
 			}
 			if ratio := row.CPU.Min / other.CPU.Min; other.CPU.Min > 0 && ratio > c.CPU {
 				c.Best, c.CPU = name, ratio

@@ -60,6 +60,11 @@ func bulkLatency(ctx context.Context, m *paperMachine) (PaperItem, error) {
 		return PaperItem{}, err
 	}
 	m.bar.Step("latency")
+	return latencyItem(r), nil
+}
+
+// latencyItem holds what was measured against the ratios of the text.
+func latencyItem(r *latency.Report) PaperItem {
 	item := PaperItem{
 		Ref: "Table 2", Title: "latency of 56 bytes; the table's numbers are missing in the text, its ratios are not",
 		Label: "measured, " + r.Device.Label,
@@ -79,7 +84,7 @@ func bulkLatency(ctx context.Context, m *paperMachine) (PaperItem, error) {
 			ratio.Direction+": a small transfer costs a message and about as much again (1.5 to 2.5 times)",
 			ratio.P50 >= 1.5 && ratio.P50 <= 2.5, "%.2f times; less is better", ratio.P50))
 	}
-	return trust(item, r.Busy), nil
+	return trust(item, r.Busy)
 }
 
 // sizes are those of figure 4.
@@ -100,6 +105,11 @@ func bulkThroughput(ctx context.Context, m *paperMachine) (PaperItem, error) {
 		return PaperItem{}, err
 	}
 	m.bar.Step("throughput")
+	return throughputItem(r), nil
+}
+
+// throughputItem holds what was measured against the curves of the figure.
+func throughputItem(r *throughput.Report) PaperItem {
 	item := PaperItem{
 		Ref: "Figure 4", Title: fmt.Sprintf("throughput over the message size, %s each way", cli.SizeText(r.Payload)),
 		Label: "measured, " + r.Device.Label + ", " + r.Verification(), Picture: "bulk-figure4.svg", plot: r.Plot(),
@@ -126,7 +136,7 @@ func bulkThroughput(ctx context.Context, m *paperMachine) (PaperItem, error) {
 			shape(direction+": one process: flat from 2 MB (within 20 %)", least > 0.8, "least over most: %.2f", least),
 			shape(direction+": eight processes carry more than one at 2 MB (paper: over twice)", many > large, "%.2f times", many/large))
 	}
-	return trust(item, r.Busy), nil
+	return trust(item, r.Busy)
 }
 
 // catalogued is an item whose figures a formula gives: all of a family, or those of

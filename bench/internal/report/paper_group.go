@@ -41,6 +41,11 @@ func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
 		return PaperItem{}, err
 	}
 	m.bar.Step("groups")
+	return groupItem(r, o.Transports), nil
+}
+
+// groupItem holds what was measured against the results of the report.
+func groupItem(r *groups.Report, transports []string) PaperItem {
 	item := PaperItem{
 		Ref: "Results", Title: "which modification wins where, as far as one machine shows it", Label: r.Label,
 		Picture: "groups-steps.svg", plot: r.Draw(),
@@ -52,7 +57,7 @@ func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
 		what := row.Name + ", " + row.Transport + ", 8 members, " + cli.SizeText(row.Size)
 		item.Rows = append(item.Rows, PaperRow{What: what, Unit: "µs a step", Measured: number(row.Rounds.Median)})
 	}
-	for _, transport := range o.Transports {
+	for _, transport := range transports {
 		for _, name := range []string{"send", "isend"} {
 			ratio := r.Ratio(transport, 8, 64, "send-loop", name)
 			found := shape("the algorithm of 2009 takes longer than "+name+" ("+transport+")", ratio > 1, "%.2f times", ratio)
@@ -65,5 +70,5 @@ func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
 	for _, f := range r.Findings {
 		item.Findings = append(item.Findings, PaperFinding{What: f.What, Result: f.Shape, Why: f.Result})
 	}
-	return item, nil
+	return item
 }

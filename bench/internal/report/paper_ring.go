@@ -54,51 +54,82 @@ func ringOptions(m *paperMachine) *hmf.Options {
 const ringLabel = "measured between processes of one machine, no device"
 
 func ringInit(ctx context.Context, m *paperMachine) (PaperItem, error) {
-	item := PaperItem{Ref: "Figure 4.1, table A.4.1", Title: "making the ring", Label: ringLabel}
 	w := cli.NewWatch(cli.CPUTime())
-	var each []float64
+	var means []float64 // milliseconds, by ring
 	for _, paper := range hmf.PaperInit {
 		var samples []float64
 		for range m.rings {
 			if err := ctx.Err(); err != nil {
-				return item, err
+				return PaperItem{}, err
 			}
 			d, _, err := hmf.InitTimes(ctx, ringOptions(m), paper.Ring/m.shrink)
 			if err != nil {
-				return item, err
+				return PaperItem{}, err
 			}
 			samples = append(samples, float64(d)/1e6)
 		}
-		mean := stat.Summarise(samples).Mean
-		each = append(each, 1e3*mean/float64(paper.Ring))
+		means = append(means, stat.Summarise(samples).Mean)
+	}
+	return trust(initItem(means), w.Busy(cli.CPUTime(), nil)), nil
+}
+
+// initItem holds the milliseconds of making each of the report's rings against its table.
+func initItem(means []float64) PaperItem {
+	item := PaperItem{Ref: "Figure 4.1, table A.4.1", Title: "making the ring", Label: ringLabel}
+	var each []float64
+	for i, paper := range hmf.PaperInit {
+		each = append(each, 1e3*means[i]/float64(paper.Ring))
 		item.Rows = append(item.Rows,
-			PaperRow{What: fmt.Sprintf("%d packets", paper.Ring), Unit: "ms", Paper: number(paper.MS.Mean), Measured: number(mean)},
-			PaperRow{What: fmt.Sprintf("%d packets, each", paper.Ring), Unit: "µs", Paper: number(1e3 * paper.MS.Mean / float64(paper.Ring)), Measured: number(each[len(each)-1])})
+			PaperRow{What: fmt.Sprintf("%d packets", paper.Ring), Unit: "ms", Paper: number(paper.MS.Mean), Measured: number(means[i])},
+			PaperRow{What: fmt.Sprintf("%d packets, each", paper.Ring), Unit: "µs", Paper: number(1e3 * paper.MS.Mean / float64(paper.Ring)), Measured: number(each[i])})
 	}
 	first, last := each[0], each[len(each)-1]
 	item.Findings = []PaperFinding{shape("the time grows with the size; a packet of a larger ring costs no more", last < 1.1*first, "%.2f µs, %.2f µs a packet", first, last)}
-	return trust(item, w.Busy(cli.CPUTime(), nil)), nil
+	return item
 }
 
 func ringOne(ctx context.Context, m *paperMachine) (PaperItem, error) {
-	item := PaperItem{Ref: "Table A.4.2", Title: "one pair, 1,000 packets of 8 KiB", Label: ringLabel}
-	w, own := cli.NewWatch(cli.CPUTime()), 0.0
-	var net []float64
-	for _, paper := range hmf.PaperOne {
-		row, err := ringOptions(m).PairsAtOnce(ctx, 1, paper.Ring/m.shrink, paper.Packet, "")
-		if err != nil {
-			return item, err
-		}
-		own += row.CPUS
-		net = append(net, row.NetKiB)
-		item.Rows = append(item.Rows, ringRows(paper, row)...)
-	}
-	s := stat.Summarise(net)
-	item.Findings = append(item.Findings, shape("the size of the ring hardly matters (within 1.5 times)", s.Max < 1.5*s.Min, "%.2f times", s.Max/s.Min))
-	return trust(item, w.Busy(cli.CPUTime()+seconds(own), nil)), nil
+	return ringPairs(ctx, m, hmf.PaperOne, oneItem)
 }
 
 func ringMulti(ctx context.Context, m *paperMachine) (PaperItem, error) {
+	return ringPairs(ctx, m, hmf.PaperMulti, multiItem)
+}
+
+// ringPairs measures the counterpart of each row of a table, and has them concluded on.
+func ringPairs(ctx context.Context, m *paperMachine, papers []hmf.Row, conclude func([]hmf.Row) PaperItem) (PaperItem, error) {
+	w, own := cli.NewWatch(cli.CPUTime()), 0.0
+	var rows []hmf.Row
+	for _, paper := range papers {
+		size := paper.Ring
+		if paper.Pairs > 1 { // several of the larger ones do not fit into the memory of a small machine
+			size = hmf.Presets["hackomat"]
+		}
+		row, err := ringOptions(m).PairsAtOnce(ctx, paper.Pairs, size/m.shrink, paper.Packet, paper.Name)
+		if err != nil {
+			return PaperItem{}, err
+		}
+		own += row.CPUS
+		rows = append(rows, row)
+	}
+	return trust(conclude(rows), w.Busy(cli.CPUTime()+seconds(own), nil)), nil
+}
+
+// oneItem holds one pair on each ring against the report's.
+func oneItem(rows []hmf.Row) PaperItem {
+	item := PaperItem{Ref: "Table A.4.2", Title: "one pair, 1,000 packets of 8 KiB", Label: ringLabel}
+	var net []float64
+	for i, row := range rows {
+		net = append(net, row.NetKiB)
+		item.Rows = append(item.Rows, ringRows(hmf.PaperOne[i], row)...)
+	}
+	s := stat.Summarise(net)
+	item.Findings = []PaperFinding{shape("the size of the ring hardly matters (within 1.5 times)", s.Max < 1.5*s.Min, "%.2f times", s.Max/s.Min)}
+	return item
+}
+
+// multiItem holds several pairs against the report's.
+func multiItem(rows []hmf.Row) PaperItem {
 	item := PaperItem{
 		Ref: "Figures 4.3–4.5, table A.4.3", Title: "several pairs at once", Label: ringLabel,
 		Picture: "ring-pairs.svg", plot: &plot.Plot{
@@ -106,15 +137,8 @@ func ringMulti(ctx context.Context, m *paperMachine) (PaperItem, error) {
 			XLabel: "pairs", YLabel: "GB/s net", Name: plot.CountText,
 		},
 	}
-	w, own := cli.NewWatch(cli.CPUTime()), 0.0
-	var rows []hmf.Row
-	for _, paper := range hmf.PaperMulti {
-		row, err := ringOptions(m).PairsAtOnce(ctx, paper.Pairs, hmf.Presets["hackomat"]/m.shrink, paper.Packet, paper.Name)
-		if err != nil {
-			return item, err
-		}
-		own += row.CPUS
-		rows = append(rows, row)
+	for i, row := range rows {
+		paper := hmf.PaperMulti[i]
 		item.Rows = append(item.Rows, ringRows(paper, row)...)
 		item.plot.Add("here", float64(paper.Pairs), row.NetKiB*1024/1e9)
 		item.plot.Add("the paper's machine", float64(paper.Pairs), paper.NetKiB*1024/1e9)
@@ -125,12 +149,15 @@ func ringMulti(ctx context.Context, m *paperMachine) (PaperItem, error) {
 		shape("the time of a package grows with the pairs", many.MS.Mean > few.MS.Mean, "%.1f times", many.MS.Mean/few.MS.Mean),
 		shape("its spread grows faster than its mean", hmf.Relative(many) > hmf.Relative(few), "%.1f times", hmf.Relative(many)/hmf.Relative(few)),
 	}
-	return trust(item, w.Busy(cli.CPUTime()+seconds(own), nil)), nil
+	return item
 }
 
 // ringRows are a row of the report and its counterpart.
 func ringRows(paper, here hmf.Row) []PaperRow {
 	name := fmt.Sprintf("%s, ring of %d", paper.Name, paper.Ring)
+	if here.Ring != paper.Ring {
+		name += fmt.Sprintf(" (here %d)", here.Ring)
+	}
 	return []PaperRow{
 		{What: name, Unit: "ms a package", Paper: number(paper.MS.Mean), Measured: number(here.MS.Mean)},
 		{What: name, Unit: "its deviation", Paper: number(paper.MS.SD), Measured: number(here.MS.SD)},

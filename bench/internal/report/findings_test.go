@@ -1,0 +1,194 @@
+//go:build linux
+
+package report
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/groups"
+	"github.com/nfcomms/nfcomms/bench/internal/hmf"
+	"github.com/nfcomms/nfcomms/bench/internal/latency"
+	"github.com/nfcomms/nfcomms/bench/internal/links"
+	"github.com/nfcomms/nfcomms/bench/internal/stack"
+	"github.com/nfcomms/nfcomms/bench/internal/stat"
+	"github.com/nfcomms/nfcomms/bench/internal/throughput"
+)
+
+// results are those of an item's findings: s for the same, d for different, – for not measured.
+func results(i PaperItem) (text string) {
+	for _, f := range i.Findings {
+		text += map[string]string{cli.ShapeSame: "s", cli.ShapeDiffers: "d", cli.ShapeUnknown: "–"}[f.Result]
+	}
+	return text
+}
+
+// cells are the three figures of an item's row, –1 where there is none.
+func cells(r PaperRow) [3]float64 {
+	var all [3]float64
+	for i, v := range []*float64{r.Paper, r.Model, r.Measured} {
+		if all[i] = -1; v != nil {
+			all[i] = *v
+		}
+	}
+	return all
+}
+
+// TestTable2: figures are of their configuration, ratios are medians, and the bounds are 1.5 and 2.5.
+func TestTable2(t *testing.T) {
+	report := func(h2d, d2h float64) *latency.Report {
+		return &latency.Report{
+			Configs: []latency.Config{{Direction: "h2d", Path: "direct", Ns: stat.Stat{Mean: 3000}}, {Direction: "h2d", Path: "indirect", Ns: stat.Stat{Mean: 5000}}},
+			Ratios:  []latency.Ratio{{Direction: "h2d", Mean: 9, P50: h2d, Paper: 2}, {Direction: "d2h", Mean: 9, P50: d2h, Paper: 1.73}},
+		}
+	}
+	item := latencyItem(report(2, 1.7))
+	require.Equal(t, [3]float64{14.66, -1, 3}, cells(item.Rows[0]))
+	require.Equal(t, [3]float64{-1, -1, 5}, cells(item.Rows[1]))
+	require.Equal(t, [3]float64{2, -1, 2}, cells(item.Rows[2]))
+	require.Equal(t, [3]float64{1.73, -1, 1.7}, cells(item.Rows[3]))
+	require.Equal(t, "2.00 times; less is better", item.Findings[0].Why)
+	require.Equal(t, "ss", results(item))
+	require.Equal(t, "ds", results(latencyItem(report(1.49, 1.51))))
+	require.Equal(t, "sd", results(latencyItem(report(2.49, 2.51))))
+	busy := report(2, 2)
+	busy.Busy = cli.ReasonBusy
+	require.Equal(t, "––", results(latencyItem(busy)))
+}
+
+// TestFigure4: each finding looks at its own points of its own direction.
+func TestFigure4(t *testing.T) {
+	report := func(small, large, larger, many float64) *throughput.Report {
+		r := &throughput.Report{}
+		for i, direction := range compare.Directions {
+			at := func(targets, size int, rate float64) {
+				if i == 1 { // the other direction shows all shapes
+					rate = map[int]float64{4 << 10: 1, 2e6: 10, 20e6: 10}[size] * float64(targets)
+				}
+				r.Points = append(r.Points, throughput.Point{Direction: direction, Targets: targets, Size: size, GbitS: stat.Stat{Mean: rate}})
+			}
+			at(1, 4<<10, small)
+			at(1, 2e6, large)
+			at(1, 20e6, larger)
+			at(8, 2e6, many)
+			at(8, 4<<10, 1)
+			r.Direct = append(r.Direct, throughput.DirectRate{Direction: direction, PaperMbitS: 114.3, MbitS: stat.Stat{Mean: 50 + float64(i)}})
+			r.Curves = append(r.Curves, throughput.Curve{Direction: direction, Targets: 1, PeakGbitS: 10, PaperGbitS: 7.8, Hockney: &stat.Hockney{RInf: 2}})
+			r.PeakRatio = append(r.PeakRatio, throughput.PeakRatio{Direction: direction, Ratio: 99, Paper: 268})
+		}
+		return r
+	}
+	item := throughputItem(report(1, 10, 10, 11))
+	require.Equal(t, "ssssss", results(item))
+	require.Equal(t, [3]float64{114.3, -1, 50}, cells(item.Rows[0]))
+	require.Equal(t, [3]float64{7.8, 16, 10}, cells(item.Rows[2]))
+	require.Equal(t, [3]float64{268, -1, 99}, cells(item.Rows[4]))
+	require.Equal(t, "dsssss", results(throughputItem(report(6.7, 10, 10, 11))))
+	require.Equal(t, "sdssss", results(throughputItem(report(1, 10, 12.6, 11))))
+	require.Equal(t, "sdssss", results(throughputItem(report(1, 10, 7.9, 11))))
+	require.Equal(t, "ssdsss", results(throughputItem(report(1, 10, 12, 10))))
+	require.Equal(t, "least over most: 0.79", throughputItem(report(1, 10, 7.9, 11)).Findings[1].Why)
+	require.Equal(t, "2 MB over 4 KiB: 10.0 times", item.Findings[0].Why)
+}
+
+// TestRingItems: rows of the report and of this machine are of the same ring.
+func TestRingItems(t *testing.T) {
+	item := initItem([]float64{100, 200, 329})
+	require.Equal(t, [3]float64{106.169, -1, 100}, cells(item.Rows[0]))
+	require.InDeltaSlice(t, []float64{4.2486, 4.0018}, []float64{*item.Rows[1].Paper, *item.Rows[1].Measured}, 1e-4)
+	require.Equal(t, "s", results(item))
+	require.Equal(t, "d", results(initItem([]float64{100, 200, 331})))
+
+	here := func(net float64) hmf.Row {
+		return hmf.Row{Ring: 24989, NetKiB: net, GrossKiB: net + 1, MS: stat.Stat{Mean: 5, SD: 0.5}}
+	}
+	one := oneItem([]hmf.Row{here(100), here(149), here(120)})
+	require.Equal(t, "s", results(one))
+	require.Equal(t, "d", results(oneItem([]hmf.Row{here(100), here(151), here(120)})))
+	require.Equal(t, "one pair, ring of 24989", one.Rows[0].What)
+	require.Equal(t, "one pair, ring of 49999 (here 24989)", one.Rows[4].What)
+	for i, want := range [][3]float64{{0.92466, -1, 5}, {0.0189712, -1, 0.5}, {8651829, -1, 101}, {7570350, -1, 100}} {
+		require.Equal(t, want, cells(one.Rows[i]))
+	}
+}
+
+// TestPairsItem: the first row is held against the last.
+func TestPairsItem(t *testing.T) {
+	pairs := func(net, mean, sd float64) PaperItem {
+		rows := make([]hmf.Row, len(hmf.PaperMulti))
+		rows[0] = hmf.Row{NetKiB: 100e6, MS: stat.Stat{Mean: 10, SD: 1}}
+		rows[len(rows)-1] = hmf.Row{NetKiB: net, MS: stat.Stat{Mean: mean, SD: sd}}
+		return multiItem(rows)
+	}
+	require.Equal(t, "sss", results(pairs(101e6, 11, 1.2)))
+	require.Equal(t, "dss", results(pairs(99e6, 11, 1.2)))
+	require.Equal(t, "sds", results(pairs(101e6, 9, 1)))
+	require.Equal(t, "ssd", results(pairs(101e6, 11, 1.05)))
+	item := pairs(101e6, 11, 1.2)
+	require.Equal(t, [3]float64{4.234499, -1, 11}, cells(item.Rows[16]))
+	require.InDeltaSlice(t, []float64{102.4, 103.424}, []float64{item.plot.Series[0].Y[0], item.plot.Series[0].Y[4]}, 1e-9)
+	require.InDelta(t, 10.588, item.plot.Series[1].Y[4], 1e-3)
+}
+
+// TestLinkFlows: the classic flow control agrees to 5 %, the other loses 2 % at most.
+func TestLinkFlows(t *testing.T) {
+	flows := func(classic, cumulative float64) PaperItem {
+		return linkFlows(&links.LinkReport{Flows: []links.LinkFlow{
+			{Flow: "classic", Depth: 512, Paper: 0.595, Formula: 0.594, Simulated: 0.6, Running: classic},
+			{Flow: "cumulative", Depth: 512, Formula: 0.9, Simulated: 0.91, Running: cumulative},
+		}})
+	}
+	require.Equal(t, "ss", results(flows(0.6, 0.9)))
+	require.Equal(t, "ds", results(flows(0.63, 0.9)))
+	require.Equal(t, "ds", results(flows(0.56, 0.9)))
+	require.Equal(t, "sd", results(flows(0.6, 0.88)))
+	item := flows(0.6, 0.9)
+	require.Equal(t, [3]float64{0.595, 0.594, 0.6}, cells(item.Rows[0]))
+	require.Equal(t, [3]float64{-1, 0.9, 0.9}, cells(item.Rows[1]))
+	require.Equal(t, "simulated cycle by cycle: 0.600", item.Rows[0].Note)
+}
+
+// TestStackSweep: rates are wall time of their mode, in MB/s, and each step must be faster.
+func TestStackSweep(t *testing.T) {
+	report := func(rate map[int]float64) *stack.Report {
+		r := &stack.Report{Slides: stack.Slides, Findings: []stack.Finding{{What: "a", Same: true, Why: "b"}, {What: "last"}}}
+		for _, mode := range []string{stack.Sync, stack.Overlapped} {
+			for _, direction := range compare.Directions {
+				c := stack.Curve{Path: "Go", Mode: mode, Memory: "heap", Direction: direction, Hockney: &stat.Hockney{NHalf: 2048}}
+				for _, s := range stack.Slides {
+					c.Points = append(c.Points, stack.Point{Size: s.KiB << 10, GBs: rate[s.KiB] * map[string]float64{stack.Sync: 1, stack.Overlapped: 2}[mode]})
+				}
+				r.Curves = append(r.Curves, c)
+			}
+		}
+		return r
+	}
+	rates := map[int]float64{4: 1, 8: 2, 16: 3, 32: 4, 64: 5, 128: 6}
+	item := stackSweep(report(rates))
+	require.Equal(t, "ss", results(item))
+	for i, want := range [][3]float64{{25, -1, 1000}, {46, -1, 2000}, {50, -1, 2000}, {72, -1, 4000}, {65, -1, 3000}} {
+		require.Equal(t, want, cells(item.Rows[i]))
+	}
+	require.Equal(t, [3]float64{256, -1, 2}, cells(item.Rows[8]))
+	require.Equal(t, [3]float64{4096, 2304, 18}, cells(item.Rows[9]))
+	rates[64] = 4
+	require.Equal(t, "ds", results(stackSweep(report(rates))))
+}
+
+// TestGroupItem: the algorithm of 2009 is held against two others; a ratio that was not measured is
+// no result.
+func TestGroupItem(t *testing.T) {
+	row := func(name string, us float64) groups.Row {
+		return groups.Row{Name: name, Transport: "mesh", Members: 8, Size: 64, Rounds: stat.Spread{Median: us}, ByRound: []float64{us}}
+	}
+	item := groupItem(&groups.Report{
+		Rows:     []groups.Row{row("send-loop", 7), row("isend", 8), row("send", 6), {Members: 16}},
+		Findings: []cli.Finding{cli.FindingOf("a", 2, true), cli.FindingOf("b", 2, false)},
+	}, []string{"mesh", "shm"})
+	require.Equal(t, "sd––sd", results(item))
+	require.Len(t, item.Rows, 3)
+	require.Equal(t, [3]float64{-1, -1, 7}, cells(item.Rows[0]))
+}
