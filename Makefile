@@ -154,6 +154,10 @@ bench: deps-build ## every measurement with its pictures into BENCH (bin/bench),
 	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/... >$(BENCH)/benchmarks.txt
 	$(GO) run ./bench/nfbench all --out $(BENCH) $(BENCHFLAGS)
 
+.PHONY: mutants-reports
+mutants-reports: deps-build ## seed mistakes in the code of the reports, one at a time, each of which a test must find
+	@$(GO) run ./internal/mutants
+
 .PHONY: build
 build: deps-build ## build everything; the commands go to bin/
 	$(GO) build $(ALL)

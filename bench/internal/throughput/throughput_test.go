@@ -101,6 +101,7 @@ func TestReportPlotHasModelLine(t *testing.T) {
 	}
 	p := r.Plot()
 	require.Len(t, p.Series, 2)
+	require.InDelta(t, 8*4096/(1000+4096/10.0), p.Series[1].Y[0], 1e-9)
 	require.Equal(t, []float64{10, 20}, p.Series[0].Y)
 	require.True(t, p.Series[1].Dashed)
 	require.Contains(t, p.SVG(), "stroke-dasharray")

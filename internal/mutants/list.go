@@ -1,0 +1,94 @@
+package main
+
+// Folders of the reports.
+const (
+	model   = "internal/model/"
+	latency = "bench/internal/latency/latency.go"
+	through = "bench/internal/throughput/report.go"
+	stack   = "bench/internal/stack/"
+	hmf     = "bench/internal/hmf/"
+	links   = "bench/internal/links/fabric_run.go"
+	report  = "bench/internal/report/paper"
+	spikes  = "apps/spikes/"
+)
+
+// Tests that are quick and computed: they measure nothing.
+const (
+	stackTests      = "TestCurve|TestBesideCPU|TestGainTable|TestSlides|TestFindings|TestTableColumns|TestStackBeside"
+	hmfTests        = "TestReportRows|TestGenerateMeasures|TestMerge|TestRates|TestPairFindings|TestSizeFindings"
+	reportTests     = "TestTable2|TestFigure4|TestRingItems|TestPairsItem|TestLinkFlows|TestStackSweep|TestGroupItem|TestAgreement"
+	spikeTests      = "TestSavedColumns|TestPrintedFigures|TestMeasured"
+	modelTests      = "TestPublishedFigures|TestSimulation|TestYellow|TestReported|TestPCIe|TestCumulative"
+	throughputTests = "TestConclude|TestCurveGoals|TestReportPlot"
+)
+
+// mistakes are those that a report could make and that a reader would not see.
+var mistakes = []mistake{
+	{what: "the copy to the transfer's memory is left out", file: latency, from: "				copy(bulk, local)\n", test: "TestExtraCopy"},
+	{what: "the copy from the transfer's memory is left out", file: latency, from: "				copy(local, bulk)\n", test: "TestExtraCopy"},
+	{what: "ratios are of means only", file: latency, from: "P50: indirect.Ns.P50 / direct.Ns.P50", to: "P50: indirect.Ns.Mean / direct.Ns.Mean", test: "TestConclude"},
+	{what: "a batch counts as a message", file: latency, from: "Ns: s.rec.Stat(batch)", to: "Ns: s.rec.Stat(1)", test: "TestConclude"},
+	{what: "CPU time is wall time", file: latency, from: "CPUS: s.cpu.Seconds()", to: "CPUS: s.wall.Seconds()", test: "TestConclude"},
+	{what: "CPU time is not measured", file: latency, from: "	s.cpu += cli.CPUTime() - cpu\n", to: "	_ = cpu\n", test: "TestLatencyJSON"},
+
+	{what: "processor time of one direction for both", file: through, from: "float64(cpu) / n / float64(2*payload)", to: "float64(cpu) / n / float64(payload)", test: throughputTests},
+	{what: "the rate of d2h is h2d's", file: through, from: "g := cli.GBs(payload, e.moved[direction])", to: "g := cli.GBs(payload, e.moved[0])", test: throughputTests},
+	{what: "the model line in GB/s", file: through, from: "8*c.Hockney.Rate(float64(pt.Size))", to: "c.Hockney.Rate(float64(pt.Size))", test: throughputTests},
+	{what: "flat is the most over the most", file: through, from: "return least / most", to: "return most / most", test: throughputTests},
+	{what: "the best size in place of the worst", file: through, from: "g.Value = min(g.Value, p.GBs.Mean/one[p.Size])", to: "g.Value = p.GBs.Mean / one[p.Size]", test: throughputTests},
+
+	{what: "whole round trips as half ones", file: links, from: ".Nanoseconds()) / 2 }", to: ".Nanoseconds()) }", test: "TestHopsOf"},
+	{what: "p99.99 is the median", file: links, from: "at(0.9999)", to: "at(0.5)", test: "TestHopsOf"},
+	{what: "p99 is the maximum", file: links, from: "at(0.99)", to: "at(1)", test: "TestHopsOf"},
+	{what: "waiting at the head of a line is 0", file: links, from: "float64(after.Blocked-before.Blocked) /", to: "0 /", test: "TestRatesOf"},
+	{what: "waiting at the head of a line since the start", file: links, from: "float64(after.Blocked-before.Blocked) /", to: "float64(after.Blocked) /", test: "TestRatesOf"},
+	{what: "packets a second are bytes a second", file: links, from: "PacketsPerSec: float64(after.Came-before.Came)", to: "PacketsPerSec: float64(after.Bytes-before.Bytes)", test: "TestRatesOf"},
+
+	{what: "CPU columns of curves are 0", file: stack + "report.go", from: "CPUSPerGB: stat.Summarise(t.cpu[d]).P50", to: "CPUSPerGB: 0 * stat.Summarise(t.cpu[d]).P50", test: stackTests},
+	{what: "CPU columns of C beside Go are 0", file: stack + "beside.go", from: "1e9 * slices.Min(ours.cpu[d]), 1e9 * slices.Min(theirs.cpu[d]),", to: "0, 0,", test: stackTests},
+	{what: "CPU time of both directions is h2d's", file: stack + "report.go", from: "CPUSPerGB: stat.Summarise(t.cpu[d])", to: "CPUSPerGB: stat.Summarise(t.cpu[0])", test: stackTests},
+	{what: "the theory copies twice", file: stack + "report.go", from: "(call + copied)", to: "(call + 2*copied)", test: stackTests},
+	{what: "the theory has no call", file: stack + "report.go", from: "float64(n) / (call + copied)", to: "float64(n) / copied", test: stackTests},
+	{what: "the slides' figure for 8 KiB", file: stack + "report.go", from: "{8, 50, 70, 72}", to: "{8, 60, 70, 72}", test: stackTests},
+	{what: "half of the rate at any size is the same", file: stack + "report.go", from: "half >= 128 && half <= 512", to: "half >= 0", test: stackTests},
+	{what: "software always takes less than 5 %", file: stack + "report.go", from: "below > 0 && below <= 256<<10", to: "below >= 0", test: stackTests},
+	{what: "overlapping always wins", file: stack + "report.go", from: "best.mean > stackGains", to: "best.mean > 0", test: stackTests},
+	{what: "data are always wrong without flow control", file: stack + "report.go", from: "wrong > 0, \"checksums", to: "chunks > 0, \"checksums", test: stackTests},
+	{what: "a gain is its inverse", file: stack + "gain.go", from: "one / seconds(t.futures)", to: "seconds(t.futures) / one", test: stackTests},
+	{what: "C and Go are exchanged", file: stack + "beside.go", from: "return (b.CNS - b.GoNS) / b.GoNS", to: "return (b.GoNS - b.CNS) / b.GoNS", test: stackTests},
+
+	{what: "a ring of 24,988", file: hmf + "hmf.go", from: `"hackomat": 24989`, to: `"hackomat": 24988`, test: hmfTests},
+	{what: "the row of six pairs", file: hmf + "commands.go", from: "4.234499, 154.3040276", to: "4.134499, 154.3040276", test: hmfTests},
+	{what: "the first packet is a constant", file: hmf + "pair.go", from: "sent.FirstPacket = float64(now().Sub(start))", to: "sent.FirstPacket = 1000", test: hmfTests},
+	{what: "the first package counts with the others", file: hmf + "pair.go", from: "		if p == 0 {\n", to: "		if p < 0 {\n", test: hmfTests},
+	{what: "no deviation between pairs", file: hmf + "hmf.go", from: "s.SD*s.SD*float64(s.N-1) + off*off*float64(s.N)", to: "s.SD*s.SD*float64(s.N-1) + 0*off", test: hmfTests},
+	{what: "the deviation of several pairs is 0", file: hmf + "hmf.go", from: "math.Sqrt(squares / float64(all.N-1))", to: "0 * math.Sqrt(squares)", test: hmfTests},
+	{what: "net rates count whole packets", file: hmf + "hmf.go", from: "r.NetKiB = perSecond * float64(o.Payload)", to: "r.NetKiB = perSecond * float64(r.Packet)", test: hmfTests},
+	{what: "the rate of one pair for several", file: hmf + "hmf.go", from: "float64(o.PerPackage*r.Pairs)", to: "float64(o.PerPackage)", test: hmfTests},
+	{what: "the spread always grows faster", file: hmf + "commands.go", from: "Relative(many) > Relative(few)),", to: "true),", test: hmfTests},
+	{what: "the ring's size never matters", file: hmf + "commands.go", from: "ratio, ratio < 1.5)", to: "ratio, ratio > 0)", test: hmfTests},
+
+	{what: "table 2 is the same from 0.1 to 100 times", file: report + "_bulk.go", from: "ratio.P50 >= 1.5 && ratio.P50 <= 2.5", to: "ratio.P50 >= 0.1 && ratio.P50 <= 100", test: reportTests},
+	{what: "every curve is flat from 2 MB", file: report + "_bulk.go", from: "least > 0.8,", to: "least > -1,", test: reportTests},
+	{what: "every rate rises with the size", file: report + "_bulk.go", from: "large > 1.5*few,", to: "large > 0,", test: reportTests},
+	{what: "eight processes always carry more", file: report + "_bulk.go", from: "many > large, \"%.2f", to: "many > 0, \"%.2f", test: reportTests},
+	{what: "a busy machine decides on table 2", file: report + "_bulk.go", from: "			ratio.P50 >= 1.5 && ratio.P50 <= 2.5, \"%.2f times; less is better\", ratio.P50))\n	}\n	return trust(item, r.Busy)", to: "			ratio.P50 >= 1.5 && ratio.P50 <= 2.5, \"%.2f times; less is better\", ratio.P50))\n	}\n	return trust(item, \"\")", test: reportTests},
+	{what: "the model line of figure 4 in GB/s", file: report + "_bulk.go", from: "number(8 * c.Hockney.RInf)", to: "number(c.Hockney.RInf)", test: reportTests},
+	{what: "a packet of a larger ring never costs more", file: report + "_ring.go", from: "last < 1.1*first,", to: "last > 0,", test: reportTests},
+	{what: "more pairs always carry more", file: report + "_ring.go", from: "many.NetKiB > few.NetKiB,", to: "true,", test: reportTests},
+	{what: "gross rates in the place of net ones", file: report + "_ring.go", from: "Measured: number(here.NetKiB)", to: "Measured: number(here.GrossKiB)", test: reportTests},
+	{what: "the classic flow control always agrees", file: report + "_link.go", from: "agrees < 0.05,", to: "agrees >= 0,", test: reportTests},
+	{what: "a larger chunk is always faster", file: report + "_stack.go", from: "rises = rises && r.Near(stack.Sync, s.KiB<<10) > last", to: "rises = rises && last >= 0", test: reportTests},
+	{what: "the algorithm of 2009 always takes longer", file: report + "_group.go", from: "ratio > 1, \"%.2f times\"", to: "ratio > 0, \"%.2f times\"", test: reportTests},
+
+	{what: "the time of an exchange is 0", file: spikes + "report.go", from: "return s.Exchange - s.Waiting }", to: "return 0 }", test: spikeTests},
+	{what: "the maximum is the mean", file: spikes + "report.go", from: "max(list[step].most, v)", to: "list[step].mean", test: spikeTests},
+	{what: "waiting is not measured", file: spikes + "member.go", from: "micros(m.g.Stats().Waiting - before.Waiting)", to: "0 * micros(before.Waiting)", test: spikeTests},
+	{what: "computing includes the exchange", file: spikes + "report.go", from: "return s.Total - s.Exchange }", to: "return s.Total }", test: spikeTests},
+	{what: "spikes sent as spikes received", file: spikes + "report.go", from: `"in_spikes":  func(s sample) float64 { return float64(s.In) }`, to: `"in_spikes":  func(s sample) float64 { return float64(s.Out) }`, test: spikeTests},
+
+	{what: "the link resumes at once", file: model + "linksim.go", from: " || s.last.held > 0 {", to: " {", test: "TestNoOverflow"},
+	{what: "a packet too many below T_RED", file: model + "link.go", from: "depth/PacketWords*PacketWords - PacketWords", to: "depth / PacketWords * PacketWords", test: modelTests},
+	{what: "8b10b takes nothing", file: model + "link.go", from: `Encoding{"8b10b", 8, 10}`, to: `Encoding{"8b10b", 10, 10}`, test: modelTests},
+	{what: "a packet on PCI Express without LCRC", file: model + "pcie.go", from: "n := 1 + 2 + 4*t.HeaderDW + 4 + 1", to: "n := 1 + 2 + 4*t.HeaderDW + 1", test: modelTests},
+}
