@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Family groups the figures of [Catalogue] by the paper they come from.
 type Family string
@@ -31,6 +34,39 @@ type Figure struct {
 	Published float64 `json:"published"`
 	Step      float64 `json:"step"`
 	Model     float64 `json:"model"`
+	// Rounded is the formula's number from inputs that the paper has rounded, and Rounding names
+	// them; 0 and "" if the paper rounds none.
+	Rounded  float64 `json:"rounded,omitempty"`
+	Rounding string  `json:"rounding,omitempty"`
+	// Fitted means that constants of the model were chosen so that it gives this figure.
+	Fitted    bool      `json:"fitted,omitempty"`
+	Agreement Agreement `json:"agreement"`
+}
+
+// Agreement is how a formula's number compares with the printed one.
+type Agreement string
+
+// The agreements. A fitted figure cannot differ, and shows nothing.
+const (
+	Equal          Agreement = "equal"           // to the last digit that is printed
+	WithinRounding Agreement = "within rounding" // from the inputs that the paper has rounded
+	Different      Agreement = "different"
+	FittedTo       Agreement = "fitted"
+)
+
+// agreement compares the numbers of a figure.
+func (f Figure) agreement() Agreement {
+	const accuracy = 1e-9 // of the computation, in steps
+	apart := func(v float64) float64 { return math.Abs(v-f.Published) / f.Step }
+	switch {
+	case f.Fitted && apart(f.Model) <= 0.5+accuracy:
+		return FittedTo
+	case apart(f.Model) <= 0.5+accuracy:
+		return Equal
+	case f.Rounding != "" && apart(f.Rounded) < 1: // rounded, or cut off
+		return WithinRounding
+	}
+	return Different
 }
 
 // Catalogue evaluates every formula at every point that a paper prints.
@@ -57,22 +93,29 @@ func linkFigures() []Figure {
 		{2048, .925, .862, 2414, 2931},
 		{4096, .964, .898, 2514, 3060},
 	} {
-		// The report multiplies rates with E_T rounded, once to 0.9: its MB/s
-		// are good to ten.
 		at := fmt.Sprintf("FIFO of %d words", row.depth)
+		// The report multiplies factors that it has rounded; its 3060 is 3,400 × 0.90, where 0.898
+		// gives 3053.
+		factors, by34, rounding := thousandth(FrameEfficiency(PacketWords))*thousandth(CreditEfficiency(CreditPeriod))*row.e3, row.et, "of E_T"
+		if row.depth == 4096 {
+			by34, rounding = 0.90, "of E_T to 0.90; 0.898 gives 3053"
+		}
 		f = append(f,
 			Figure{Row: "A22", What: "E3, " + at, Formula: "n·S/(n·S+W), n = ⌊depth/S⌋−1", Published: row.e3, Model: FlowEfficiency(row.depth, PaperFlight.Wait(CreditPeriod)), Step: 0.001},
-			Figure{Row: "A23", What: "E_T, " + at, Formula: "E1·E2·E3", Published: row.et, Model: LinkEfficiency(row.depth), Step: 0.001},
-			Figure{Row: "A23", What: "28 Gb/s, " + at, Formula: "rate·8/10·E_T", Unit: "MB/s", Published: row.b28, Model: LinkBandwidth(28, row.depth, 0) / 1e6, Step: 10},
-			Figure{Row: "A23", What: "34 Gb/s, " + at, Formula: "rate·8/10·E_T", Unit: "MB/s", Published: row.b34, Model: LinkBandwidth(34, row.depth, 0) / 1e6, Step: 10},
+			Figure{Row: "A23", What: "E_T, " + at, Formula: "E1·E2·E3", Published: row.et, Model: LinkEfficiency(row.depth), Step: 0.001, Rounded: factors, Rounding: "of E1, E2 and E3"},
+			Figure{Row: "A23", What: "28 Gb/s, " + at, Formula: "rate·8/10·E_T", Unit: "MB/s", Published: row.b28, Model: LinkBandwidth(28, row.depth, 0) / 1e6, Step: 1, Rounded: Code8b10b.Rate(28) * row.et / 1e6, Rounding: "of E_T"},
+			Figure{Row: "A23", What: "34 Gb/s, " + at, Formula: "rate·8/10·E_T", Unit: "MB/s", Published: row.b34, Model: LinkBandwidth(34, row.depth, 0) / 1e6, Step: 1, Rounded: Code8b10b.Rate(34) * by34 / 1e6, Rounding: rounding},
 		)
 	}
 	return family(FamilyLink, append(f, generationFigures()...))
 }
 
+// thousandth rounds as the report prints its factors.
+func thousandth(v float64) float64 { return math.Round(1000*v) / 1000 }
+
 func pathFigures() []Figure {
 	return family(FamilyPath, []Figure{
-		{Row: "F7", What: "256 B in a packet of 24 B overhead", Formula: "payload/(payload+overhead)", Published: 0.914, Model: TLP{HeaderDW: 4}.Efficiency(256), Step: 0.001},
+		{Row: "F7", What: "256 B in a packet with a header of 4 words and without ECRC, 24 B (3 words and ECRC are 24 B, too)", Formula: "payload/(payload+overhead)", Published: 0.914, Model: TLP{HeaderDW: 4}.Efficiency(256), Step: 0.001},
 		{Row: "F3", What: "PCI Express 2.0, 2 lanes", Formula: "5 GT/s·lanes·8/10", Unit: "MB/s", Published: 1000, Model: Lanes{2, 2}.Rate() / 1e6, Step: 1},
 		{Row: "N14", What: "a message of 56 B in a packet of 4 KiB", Formula: "56/4096", Unit: "%", Published: 1.4, Model: 100 * DirectShare(56), Step: 0.1},
 	})
@@ -81,13 +124,16 @@ func pathFigures() []Figure {
 func contextFigures() []Figure {
 	one, _ := PaperContexts.Simulate(8, 1) // a valid configuration has no error
 	eight, _ := PaperContexts.Simulate(8, 8)
+	each := float64(eight.Total()) / 8
 	return family(FamilyContexts, []Figure{
-		{Row: "N55", What: "8 updates on 1 context", Formula: "simulated", Unit: "cycles", Published: 1129, Model: float64(one.Total()), Step: 10},
-		{Row: "N55", What: "… of which computing", Formula: "simulated", Unit: "cycles", Published: 526, Model: float64(one.Compute), Step: 1},
-		{Row: "N55", What: "8 updates on 8 contexts", Formula: "simulated", Unit: "cycles", Published: 616, Model: float64(eight.Total()), Step: 10},
-		{Row: "N55", What: "… of which computing", Formula: "simulated", Unit: "cycles", Published: 574, Model: float64(eight.Compute), Step: 1},
-		{Row: "N55", What: "an update, 8 contexts", Formula: "cycles/8", Unit: "cycles", Published: 77, Model: float64(eight.Total()) / 8, Step: 1},
-		{Row: "N55", What: "60 engines at 600 MHz", Formula: "engines·f·updates/cycles", Unit: "M/s", Published: 469, Model: UpdatesPerSecond(eight, 8, 60, 600e6) / 1e6, Step: 5},
+		{Row: "N55", What: "8 updates on 1 context", Formula: "simulated", Unit: "cycles", Published: 1129, Model: float64(one.Total()), Step: 1},
+		{Row: "N55", What: "… of which computing", Formula: "simulated", Unit: "cycles", Published: 526, Model: float64(one.Compute), Step: 1, Fitted: true},
+		{Row: "N55", What: "8 updates on 8 contexts", Formula: "simulated", Unit: "cycles", Published: 616, Model: float64(eight.Total()), Step: 1},
+		{Row: "N55", What: "… computing more than on 1", Formula: "simulated", Unit: "cycles", Published: 48, Model: float64(eight.Compute - one.Compute), Step: 1, Fitted: true},
+		{Row: "N55", What: "… of which asleep", Formula: "simulated", Unit: "cycles", Published: 42, Model: float64(eight.Sleep), Step: 1},
+		{Row: "N55", What: "… fewer than on 1", Formula: "1−cycles/cycles", Unit: "%", Published: 45, Model: 100 * (1 - float64(eight.Total())/float64(one.Total())), Step: 1},
+		{Row: "N55", What: "an update, 8 contexts", Formula: "cycles/8", Unit: "cycles", Published: 77, Model: each, Step: 1},
+		{Row: "N55", What: "an update at 600 MHz", Formula: "cycles/8/f", Unit: "ns", Published: 128, Model: each / 0.6, Step: 1},
 	})
 }
 
@@ -126,7 +172,7 @@ func exchangeFigures() []Figure {
 
 func family(name Family, f []Figure) []Figure {
 	for i := range f {
-		f[i].Family = name
+		f[i].Family, f[i].Agreement = name, f[i].agreement()
 	}
 	return f
 }

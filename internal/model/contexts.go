@@ -111,9 +111,3 @@ func (u *update) advance(m Contexts) (work, latency int) {
 	u.left--
 	return m.Between, m.Latency[1]
 }
-
-// UpdatesPerSecond returns what so many microengines at that clock do, from a
-// run of so many updates.
-func UpdatesPerSecond(c Cycles, updates, engines int, hertz float64) float64 {
-	return float64(engines) * hertz * float64(updates) / float64(c.Total())
-}

@@ -87,6 +87,9 @@ var mistakes = []mistake{
 	{what: "computing includes the exchange", file: spikes + "report.go", from: "return s.Total - s.Exchange }", to: "return s.Total }", test: spikeTests},
 	{what: "spikes sent as spikes received", file: spikes + "report.go", from: `"in_spikes":  func(s sample) float64 { return float64(s.In) }`, to: `"in_spikes":  func(s sample) float64 { return float64(s.Out) }`, test: spikeTests},
 
+	{what: "any formula is equal", file: model + "catalogue.go", from: "	case apart(f.Model) <= 0.5+accuracy:\n		return Equal", to: "	case apart(f.Model) <= 500+accuracy:\n		return Equal", test: modelTests},
+	{what: "steps of ten are the last digit", file: model + "catalogue.go", from: "Published: row.b34, Model: LinkBandwidth(34, row.depth, 0) / 1e6, Step: 1,", to: "Published: row.b34, Model: LinkBandwidth(34, row.depth, 0) / 1e6, Step: 10,", test: modelTests},
+	{what: "different is the same", file: report + "_bulk.go", from: "\"the formula gives another figure\", cli.ShapeDiffers", to: "\"the formula gives another figure\", cli.ShapeSame", test: reportTests},
 	{what: "the link resumes at once", file: model + "linksim.go", from: " || s.last.held > 0 {", to: " {", test: "TestNoOverflow"},
 	{what: "a packet too many below T_RED", file: model + "link.go", from: "depth/PacketWords*PacketWords - PacketWords", to: "depth / PacketWords * PacketWords", test: modelTests},
 	{what: "8b10b takes nothing", file: model + "link.go", from: `Encoding{"8b10b", 8, 10}`, to: `Encoding{"8b10b", 10, 10}`, test: modelTests},

@@ -17,6 +17,9 @@ const (
 	ShapeSame    = "same"
 	ShapeDiffers = "differs"
 	ShapeUnknown = "not measured"
+	// Of formulas beside printed figures.
+	ShapeRounded = "within the paper's rounding"
+	ShapeFitted  = "fitted"
 )
 
 // FindingOf makes a finding: a shape shows or does not, with the ratio that decides.

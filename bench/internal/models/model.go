@@ -46,7 +46,9 @@ func newModel(c *cli.Flags) *cobra.Command {
 		Use:   "model [FAMILY…]",
 		Short: "The papers' formulas beside the figures that they print",
 		Long: `Evaluate the formulas of the papers at every point that a paper prints, and name
-each formula. Families: link (the torus link), path (PCI Express), contexts (the
+each formula. The last column says whether both are equal to the last printed digit,
+equal from what the paper has rounded, different, or fitted: the model's constants were
+chosen to give that figure. Families: link (the torus link), path (PCI Express), contexts (the
 memory latency that hardware contexts hide), exchange (parallel members that
 exchange events); all of them if none is given.
 
@@ -117,10 +119,10 @@ func modelLink(depth int) Link {
 func (r *Report) Table(w io.Writer) {
 	fmt.Fprintln(w, "every figure is modelled: the papers' formulas, nothing measured")
 	for _, family := range model.Families() {
-		t := texttable.Numbers(string(family), "formula", "published", "model", "unit")
+		t := texttable.Numbers(string(family), "formula", "published", "model", "unit", "")
 		for _, f := range r.Figures {
 			if f.Family == family {
-				t.Add(f.Row+" "+f.What, f.Formula, modelFigure(f.Published, f.Step), modelFigure(f.Model, f.Step), f.Unit)
+				t.Add(f.Row+" "+f.What, f.Formula, modelFigure(f.Published, f.Step), modelFigure(f.Model, f.Step), f.Unit, string(f.Agreement))
 			}
 		}
 		if len(t.Rows) > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
@@ -139,25 +140,46 @@ func throughputItem(r *throughput.Report) PaperItem {
 	return trust(item, r.Busy)
 }
 
+// agreements are the results of a catalogued item, in their order.
+var agreements = []struct {
+	of           model.Agreement
+	what, result string
+}{
+	{model.Equal, "the formula gives the printed figure, to its last digit", cli.ShapeSame},
+	{model.WithinRounding, "the formula gives it from what the paper has rounded", cli.ShapeRounded},
+	{model.FittedTo, "constants were chosen to give it, which shows nothing", cli.ShapeFitted},
+	{model.Different, "the formula gives another figure", cli.ShapeDiffers},
+}
+
 // catalogued is an item whose figures a formula gives: all of a family, or those of
 // some rows of it.
 func catalogued(ref, title string, family model.Family, rows ...string) PaperItem {
 	item := PaperItem{Ref: ref, Title: title}
-	equal, all, off := 0, 0, ""
+	all, by := 0, make(map[model.Agreement][]string)
 	for _, f := range model.Catalogue() {
 		if f.Family != family || len(rows) > 0 && !slices.Contains(rows, f.Row) {
 			continue
 		}
+		note := f.Formula
+		if f.Agreement == model.WithinRounding {
+			note += "; rounding " + f.Rounding
+		}
 		item.Rows = append(item.Rows, PaperRow{
-			What: f.What, Unit: f.Unit, Paper: number(f.Published), Model: number(f.Model), Note: f.Formula,
+			What: f.What, Unit: f.Unit, Paper: number(f.Published), Model: number(f.Model), Note: note,
 		})
 		all++
-		if f.Model-f.Published <= f.Step && f.Published-f.Model <= f.Step {
-			equal++
-		} else {
-			off = "; not " + f.What
-		}
+		by[f.Agreement] = append(by[f.Agreement], fmt.Sprintf("%s: %g beside %.4g", f.What, f.Published, f.Model))
 	}
-	item.Findings = []PaperFinding{shape("the formula gives what is printed, to its last digit", equal == all, "%d of %d%s", equal, all, off)}
+	for _, a := range agreements {
+		n := len(by[a.of])
+		if n == 0 {
+			continue
+		}
+		f := PaperFinding{What: a.what, Result: a.result, Why: fmt.Sprintf("%d of %d", n, all)}
+		if a.of == model.Different {
+			f.Why += "; " + strings.Join(by[a.of], ", ")
+		}
+		item.Findings = append(item.Findings, f)
+	}
 	return item
 }

@@ -17,7 +17,7 @@ func groupItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	if err != nil {
 		return nil, err
 	}
-	const processors = "up to 65,536 processors of a Cray XE6 and a Blue Gene/Q"
+	const processors = "processors of a Cray XE6 and a Blue Gene/Q"
 	return []PaperItem{
 		absent("Figures 1–3, 6", "sequence diagrams and setups", "drawings; docs/groups.md lists the algorithms by the report's numbers"),
 		scaling,
