@@ -16,7 +16,7 @@ const (
 const (
 	stackTests      = "TestCurve|TestBesideCPU|TestGainTable|TestSlides|TestFindings|TestTableColumns|TestStackBeside"
 	hmfTests        = "TestReportRows|TestGenerateMeasures|TestMerge|TestRates|TestPairFindings|TestSizeFindings"
-	reportTests     = "TestTable2|TestFigure4|TestRingItems|TestPairsItem|TestLinkFlows|TestStackSweep|TestGroupItem|TestAgreement"
+	reportTests     = "TestTable2|TestFigure4|TestRingItems|TestBuildsItem|TestPairsItem|TestLinkFlows|TestStackSweep|TestGroupItem|TestAgreement"
 	spikeTests      = "TestSavedColumns|TestPrintedFigures|TestMeasured"
 	modelTests      = "TestPublishedFigures|TestSimulation|TestYellow|TestReported|TestPCIe|TestCumulative"
 	throughputTests = "TestConclude|TestCurveGoals|TestReportPlot"

@@ -106,7 +106,7 @@ orders of magnitude, the compiler would have taken away what is measured.`,
 			}
 			r.Paper = PaperOne
 			if len(o.builds) > 0 {
-				r.Paper = append(slices.Clone(PaperOne), paperDebug...)
+				r.Paper = append(slices.Clone(PaperOne), PaperDebug...)
 			}
 			return r.finish(cmd, c, o)
 		},
@@ -287,7 +287,7 @@ var (
 		paperRow("one pair", 1, 49999, 0.880003, 0.9286324, 3.6070347, 0.020274, 8614819, 7537966),
 		paperRow("one pair", 1, 74959, 0.8819103, 0.9251911, 2.4299622, 0.0207769, 8646862, 7566005),
 	}
-	paperDebug = []Row{ // built with -O0, where those of PaperOne are with -O3
+	PaperDebug = []Row{ // built with -O0, where those of PaperOne are with -O3
 		paperRow("one pair, -O0", 1, 24989, 0.8950233, 0.9383918, 3.7908554, 0.0173679, 8525223, 7459570),
 		paperRow("one pair, -O0", 1, 49999, 0.9031296, 0.9527076, 3.0291080, 0.0192867, 8397120, 7347480),
 		paperRow("one pair, -O0", 1, 74959, 0.8969307, 0.9403643, 3.1490326, 0.0204565, 8507341, 7443924),

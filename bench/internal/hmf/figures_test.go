@@ -24,7 +24,7 @@ func TestReportRows(t *testing.T) {
 		require.True(t, big.NewInt(int64(size)).ProbablyPrime(0), name)
 	}
 	var b strings.Builder
-	for _, rows := range [][]Row{PaperInit, PaperOne, paperDebug, PaperMulti} {
+	for _, rows := range [][]Row{PaperInit, PaperOne, PaperDebug, PaperMulti} {
 		for _, r := range rows {
 			require.Equal(t, []int{8 << 10, 1_000_000}, []int{r.Packet, r.Packages})
 			fmt.Fprintln(&b, r.Name, r.Pairs, r.Ring, r.MS.Min, r.MS.Mean, r.MS.Max, r.MS.SD, int(r.GrossKiB), int(r.NetKiB))

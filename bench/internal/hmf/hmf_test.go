@@ -180,7 +180,14 @@ func TestNativeRing(t *testing.T) {
 		require.Equal(t, "ring in C, -"+build, r.Rows[2+i].Name)
 		require.Equal(t, uint64(5*25), r.Rows[2+i].Verified)
 	}
-	o := Options{builds: []string{"O1"}}
+	o := Options{Ring: 7, Packet: 8 << 10, Payload: 7 << 10, Packages: 2, PerPackage: 5, Verify: "full", Access: "copy"}
+	rows, missing, err := o.Builds(t.Context(), "O1")
+	require.NoError(t, err)
+	require.Empty(t, missing)
+	require.Equal(t, "ring in C, -O1", rows[0].Name)
+	require.Equal(t, uint64(3*5), rows[0].Verified)
+	require.InEpsilon(t, rows[0].GrossKiB*7/8, rows[0].NetKiB, 1e-9)
+	o = Options{builds: []string{"O1"}}
 	p := o.natives(t.Context())[0]
 	require.Empty(t, p.Missing)
 	defer p.Remove()

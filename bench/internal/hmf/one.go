@@ -101,6 +101,25 @@ func (o *Options) sides(others compare.Natives) []*hmfSide {
 	return all
 }
 
+// Builds compiles the ring in C by each of these settings and has each carry the packets once. It
+// returns why those that are left out are missing.
+func (o *Options) Builds(ctx context.Context, settings ...string) (rows []Row, missing []string, err error) {
+	each := *o
+	each.builds, each.peers = settings, nil
+	all := each.natives(ctx)
+	defer all.Remove() // what is left is of no use
+	for _, p := range all.There() {
+		row, err := each.native(ctx, p)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		row.Name, row.Pairs, row.Ring, row.Packet = p.Name, 1, o.Ring, o.Packet
+		row.setRates(o, row.MS)
+		rows = append(rows, row)
+	}
+	return rows, all.Missing(), nil
+}
+
 // one lets the ring, memcpy and the peers take turns.
 func (r *Report) one(cmd *cobra.Command, o *Options) error {
 	each := *o
@@ -154,23 +173,34 @@ func (s *hmfSide) round(ctx context.Context) error {
 	return err
 }
 
-// buildFindings holds the slowest of --build against the fastest, each in its best
-// package: if one were faster by orders of magnitude, the compiler would have taken
-// away what is measured (H25).
+// buildFindings holds the slowest of --build against the fastest.
 func (o *Options) buildFindings(rows []Row) []cli.Finding {
-	var best []float64
+	var built []Row
 	for _, build := range o.builds {
 		for _, row := range rows {
 			if row.Name == "ring in C, -"+build {
-				best = append(best, row.MS.Min)
+				built = append(built, row)
 			}
 		}
 	}
-	if len(best) < 2 {
+	if len(built) < 2 {
 		return nil
 	}
-	ratio := slices.Max(best) / slices.Min(best)
-	return []cli.Finding{cli.FindingOf("no setting of the compiler takes the work away, best package of the slowest over the fastest", ratio, ratio < 10)}
+	ratio := BuildRatio(built)
+	return []cli.Finding{cli.FindingOf("no setting of the compiler takes the work away, best package of the slowest over the fastest", ratio, ratio < BuildBound)}
+}
+
+// BuildBound is the ratio of builds from which the compiler has taken away what is measured: one is
+// faster by orders of magnitude (H25).
+const BuildBound = 10
+
+// BuildRatio is the best package of the slowest row over that of the fastest.
+func BuildRatio(rows []Row) float64 {
+	var best []float64
+	for _, row := range rows {
+		best = append(best, row.MS.Min)
+	}
+	return slices.Max(best) / slices.Min(best)
 }
 
 // add adds a round.

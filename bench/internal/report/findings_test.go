@@ -116,6 +116,20 @@ func TestRingItems(t *testing.T) {
 	}
 }
 
+// TestBuildsItem: two builds are held against each other by their best packages; one is none.
+func TestBuildsItem(t *testing.T) {
+	builds := func(best float64) []hmf.Row {
+		return []hmf.Row{{Name: "O0", MS: stat.Stat{Mean: 30, Min: best}}, {Name: "O3", MS: stat.Stat{Mean: 20, Min: 1}}}
+	}
+	item := buildsItem(builds(9.9), nil)
+	require.Equal(t, "s", results(item))
+	require.Equal(t, [3]float64{0.9383918, -1, 30}, cells(item.Rows[0]))
+	require.Equal(t, [3]float64{0.92466, -1, 20}, cells(item.Rows[1]))
+	require.Equal(t, "d", results(buildsItem(builds(10.1), nil)))
+	require.Equal(t, "d", results(buildsItem(builds(0.09), nil)))
+	require.Equal(t, "there is no cc", buildsItem(builds(1)[:1], []string{"not measured: there is no cc"}).Absent)
+}
+
 // TestPairsItem: the first row is held against the last.
 func TestPairsItem(t *testing.T) {
 	pairs := func(net, mean, sd float64) PaperItem {
