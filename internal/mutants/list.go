@@ -10,6 +10,7 @@ const (
 	links   = "bench/internal/links/fabric_run.go"
 	report  = "bench/internal/report/paper"
 	spikes  = "apps/spikes/"
+	peers   = "bench/internal/peers/"
 )
 
 // Tests that are quick and computed: they measure nothing.
@@ -67,6 +68,13 @@ var mistakes = []mistake{
 	{what: "the rate of one pair for several", file: hmf + "hmf.go", from: "float64(o.PerPackage*r.Pairs)", to: "float64(o.PerPackage)", test: hmfTests},
 	{what: "the spread always grows faster", file: hmf + "commands.go", from: "Relative(many) > Relative(few)),", to: "true),", test: hmfTests},
 	{what: "the ring's size never matters", file: hmf + "commands.go", from: "ratio, ratio < 1.5)", to: "ratio, ratio > 0)", test: hmfTests},
+
+	{what: "hot buffers decide on transfers beside memcpy", file: peers + "sides.go", from: "range []string{compare.NameSendIndCold, compare.NameReceiveIndCold} {", to: "range []string{compare.NameSendInd, compare.NameReceiveInd} {", test: "TestBulkGoals"},
+	{what: "a transfer is held against a hot memcpy", file: peers + "sides.go", from: "Value: t.Ratio(compare.NameMemcpyCold, name)", to: "Value: t.Ratio(compare.NameMemcpy, name)", test: "TestBulkGoals"},
+	{what: "a rate is of one operation of a round", file: peers + "peers.go", from: "cli.GBs(c.Size*r.Ops, r.Timed)", to: "cli.GBs(c.Size, r.Timed)", test: "TestBulkGoals"},
+	{what: "buffers in turn are one buffer", file: "bench/internal/compare/host.go", from: "copy(to[calls%len(to)], from[calls%len(from)])", to: "copy(to[0], from[0])", test: "TestColdBuffers"},
+	{what: "transfers in turn are of one buffer", file: "bench/internal/compare/device.go", from: "ch.SendInd(ctx, buffers[calls%len(buffers)], size)", to: "ch.SendInd(ctx, buffers[0], size)", test: "TestColdTransfers"},
+	{what: "goals are reached on a busy machine", file: "bench/internal/cli/goals.go", from: "		if busy != \"\" && g.Measured() {", to: "		if busy == \"\" && g.Measured() {", test: "TestWithhold"},
 
 	{what: "table 2 is the same from 0.1 to 100 times", file: report + "_bulk.go", from: "ratio.P50 >= 1.5 && ratio.P50 <= 2.5", to: "ratio.P50 >= 0.1 && ratio.P50 <= 100", test: reportTests},
 	{what: "every curve is flat from 2 MB", file: report + "_bulk.go", from: "least > 0.8,", to: "least > -1,", test: reportTests},

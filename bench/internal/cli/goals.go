@@ -48,6 +48,15 @@ func (g Goal) Decide(reason string) Goal {
 	return g
 }
 
+// Withhold has no goal of a report reached or missed if the report calls the machine busy.
+func Withhold(goals []Goal, busy string) {
+	for i, g := range goals {
+		if busy != "" && g.Measured() {
+			goals[i] = g.Decide(busy)
+		}
+	}
+}
+
 // missedText is how far a value is from its target, as a part of the target.
 func missedText(value, target float64) string {
 	if target == 0 {

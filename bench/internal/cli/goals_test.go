@@ -24,3 +24,22 @@ func TestDecide(t *testing.T) {
 	require.Contains(t, b.String(), "≥ 0.95")
 	require.Contains(t, b.String(), "≤ 1")
 }
+
+// TestWithhold: a report that calls the machine busy has no goal that is reached or missed, and
+// those that were not measured keep their reason.
+func TestWithhold(t *testing.T) {
+	goals := func() []Goal {
+		return []Goal{Goal{Value: 1}.Decide(""), Goal{Value: 1, Target: 2}.Decide(""), Goal{}.Decide("no threads")}
+	}
+	results := func(all []Goal) (text []string) {
+		for _, g := range all {
+			text = append(text, g.Result)
+		}
+		return text
+	}
+	all := goals()
+	Withhold(all, "")
+	require.Equal(t, goals(), all)
+	Withhold(all, ReasonBusy)
+	require.Equal(t, []string{"not measured: machine busy", "not measured: machine busy", "not measured: no threads"}, results(all))
+}

@@ -80,19 +80,20 @@ func NewEcho(ctx context.Context, dev *nfcomms.Device) (*Contender, error) {
 
 // NewSendInd gives transfers to the sink.
 func NewSendInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*Contender, error) {
-	return SendInd(ctx, dev, Buffer(size), batch)
+	return SendInd(ctx, dev, NameSendInd, batch, Buffer(size))
 }
 
-// SendInd gives transfers of data to the sink.
-func SendInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int) (*Contender, error) {
-	size := len(data)
-	c := &Contender{Name: NameSendInd, Does: doesAck, Size: size, Batch: batch}
+// SendInd gives transfers of buffers to the sink, one after the other.
+func SendInd(ctx context.Context, dev *nfcomms.Device, name string, batch int, buffers ...[]byte) (*Contender, error) {
+	size, calls := len(buffers[0]), 0
+	c := &Contender{Name: name, Does: doesAck, Size: size, Batch: batch}
 	return onProgram(ctx, dev, "sink", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
 		start := time.Now()
 		for range n {
-			if err := ch.SendInd(ctx, data, size); err != nil {
+			if err := ch.SendInd(ctx, buffers[calls%len(buffers)], size); err != nil {
 				return 0, err
 			}
+			calls++
 		}
 		return time.Since(start), nil
 	})
@@ -100,27 +101,28 @@ func SendInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int) (
 
 // NewReceiveInd takes transfers that the device's process gives one by one.
 func NewReceiveInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*Contender, error) {
-	return ReceiveInd(ctx, dev, Buffer(size), batch)
+	return ReceiveInd(ctx, dev, NameReceiveInd, batch, Buffer(size))
 }
 
-// ReceiveInd takes transfers into data.
-func ReceiveInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int) (*Contender, error) {
+// ReceiveInd takes transfers into buffers, one after the other.
+func ReceiveInd(ctx context.Context, dev *nfcomms.Device, name string, batch int, buffers ...[]byte) (*Contender, error) {
 	p, err := NewProducer(ctx, dev)
 	if err != nil {
 		return nil, err
 	}
-	size := len(data)
+	size, calls := len(buffers[0]), 0
 	return &Contender{
-		Name: NameReceiveInd, Does: doesReceive, Size: size, Batch: batch, CPU: SelfCPU,
+		Name: name, Does: doesReceive, Size: size, Batch: batch, CPU: SelfCPU,
 		Run: func(ctx context.Context, n int) (time.Duration, error) {
 			if err := p.Transfers(ctx, n, size); err != nil {
 				return 0, err
 			}
 			start := time.Now()
 			for range n {
-				if _, err := p.Ch.ReceiveInd(ctx, data, size); err != nil {
+				if _, err := p.Ch.ReceiveInd(ctx, buffers[calls%len(buffers)], size); err != nil {
 					return 0, err
 				}
+				calls++
 			}
 			return time.Since(start), nil
 		},

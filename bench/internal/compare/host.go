@@ -19,6 +19,11 @@ const (
 	NameEcho       = "nfcomms Send+Receive"
 	NameSendInd    = "nfcomms SendInd"
 	NameReceiveInd = "nfcomms ReceiveInd"
+
+	NameMemcpyCold     = NameMemcpy + cold
+	NameSendIndCold    = NameSendInd + cold
+	NameReceiveIndCold = NameReceiveInd + cold
+	cold               = ", buffers in turn"
 )
 
 // What an operation of a contender is: like is compared with like.
@@ -36,24 +41,43 @@ const MessageSize = 56
 // SmallBatch is the number of small messages per timed batch (N45).
 const SmallBatch = 100
 
-// NewMemcpy copies size bytes, to and fro, as a transfer and its echo do.
-func NewMemcpy(size int) *Contender {
-	a, b, device := Buffer(size), Buffer(size), Buffer(size)
+// NewMemcpy copies size bytes from one buffer into another, the same ones each time.
+func NewMemcpy(size int) *Contender { return memcpyOf(NameMemcpy, Buffers(size, 1), Buffers(size, 1)) }
+
+// NewMemcpyCold copies size bytes from one of many buffers into one of as many others.
+func NewMemcpyCold(size int) *Contender {
+	return memcpyOf(NameMemcpyCold, Buffers(size, ColdCount(size)), Buffers(size, ColdCount(size)))
+}
+
+func memcpyOf(name string, from, to [][]byte) *Contender {
 	calls := 0
 	return &Contender{
-		Name: NameMemcpy, Does: doesCopy, Size: size, Batch: 1, CPU: SelfCPU,
+		Name: name, Does: doesCopy, Size: len(from[0]), Batch: 1, CPU: SelfCPU,
 		Run: func(_ context.Context, n int) (time.Duration, error) {
 			start := time.Now()
 			for range n {
-				if calls++; calls%2 == 1 {
-					copy(device, a)
-				} else {
-					copy(b, device)
-				}
+				copy(to[calls%len(to)], from[calls%len(from)])
+				calls++
 			}
 			return time.Since(start), nil
 		},
 	}
+}
+
+// coldBytes is what buffers that are used in turn have together, or more: no cache holds it, and a
+// buffer is cold when its turn comes again.
+const coldBytes = 64 << 20
+
+// ColdCount returns how many buffers of a size are used in turn.
+func ColdCount(size int) int { return min(max(coldBytes/max(size, 1), 4), 4096) }
+
+// Buffers returns n buffers whose pages are there already.
+func Buffers(size, n int) [][]byte {
+	all := make([][]byte, n)
+	for i := range all {
+		all[i] = Buffer(size)
+	}
+	return all
 }
 
 // Buffer returns memory whose pages are there already.

@@ -80,10 +80,9 @@ func TestGroupFindings(t *testing.T) {
 	}
 	r.Goals, r.Findings, r.Sweep = nil, nil, nil
 	r.conclude()
-	for _, g := range r.Goals[:6] {
+	for _, g := range r.Goals {
 		require.Equal(t, "not measured: machine busy", g.Result)
 	}
-	require.Equal(t, cli.ResultReached, r.Goals[6].Result, "others do not use its processor time")
 	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
 	require.Len(t, r.Findings, 2)
 }

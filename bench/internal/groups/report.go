@@ -157,6 +157,9 @@ func (r *Report) conclude() {
 	}
 	goal("G4", "auto over the best, at worst", time, autoGoal, true)
 	goal("G4", "the same by processor time", cpu, autoGoal, true)
+	if r.Why() == cli.ReasonBusy {
+		cli.Withhold(r.Goals, cli.ReasonBusy)
+	}
 	r.Findings = append(r.messageShape(), r.gatherShape()...)
 	r.volumes()
 }

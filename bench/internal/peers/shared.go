@@ -22,7 +22,7 @@ const (
 func shared(dev *nfcomms.Device) bool { return dev.Info().Driver == "shm" }
 
 // onRegion makes a contender that works on memory of Alloc, which it keeps.
-func onRegion(dev *nfcomms.Device, size int, name string, fn func(data []byte) (*compare.Contender, error)) (*compare.Contender, error) {
+func onRegion(dev *nfcomms.Device, size int, fn func(data []byte) (*compare.Contender, error)) (*compare.Contender, error) {
 	region, err := dev.Alloc(size)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,6 @@ func onRegion(dev *nfcomms.Device, size int, name string, fn func(data []byte) (
 	if err != nil {
 		return nil, errors.Join(err, region.Close())
 	}
-	c.Name = name
 	end := c.Close
 	c.Close = func() error { return errors.Join(end(), region.Close()) }
 	return c, nil
@@ -77,9 +76,13 @@ func lineUpShared(ctx context.Context, t *compare.Comparison, dev *nfcomms.Devic
 	}
 	return t.LineUp(
 		func() (*compare.Contender, error) {
-			return onRegion(dev, size, nameSendIndAlloc, func(data []byte) (*compare.Contender, error) { return compare.SendInd(ctx, dev, data, 1) })
+			return onRegion(dev, size, func(data []byte) (*compare.Contender, error) {
+				return compare.SendInd(ctx, dev, nameSendIndAlloc, 1, data)
+			})
 		},
 		func() (*compare.Contender, error) {
-			return onRegion(dev, size, nameReceiveIndAlloc, func(data []byte) (*compare.Contender, error) { return compare.ReceiveInd(ctx, dev, data, 1) })
+			return onRegion(dev, size, func(data []byte) (*compare.Contender, error) {
+				return compare.ReceiveInd(ctx, dev, nameReceiveIndAlloc, 1, data)
+			})
 		})
 }

@@ -1,0 +1,47 @@
+package peers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
+)
+
+// played is a comparison in which an operation of each contender takes so many microseconds.
+func played(t *testing.T, size int, took map[string]int) *compare.Comparison {
+	c := &compare.Comparison{}
+	for name, us := range took {
+		d := time.Duration(us) * time.Microsecond
+		c.Contenders = append(c.Contenders, &compare.Contender{
+			Name: name, Size: size, Batch: 1, CPU: func() (time.Duration, error) { return 0, nil },
+			Run: func(_ context.Context, n int) (time.Duration, error) { return time.Duration(n) * d, nil },
+		})
+	}
+	require.NoError(t, c.Play(t.Context(), 2, time.Millisecond, func(string) {}))
+	return c
+}
+
+// TestBulkGoals: buffers in turn decide, not the same one each time.
+func TestBulkGoals(t *testing.T) {
+	took := map[string]int{
+		compare.NameMemcpy: 300, compare.NameSendInd: 100, compare.NameReceiveInd: 100,
+		compare.NameMemcpyCold: 94, compare.NameSendIndCold: 100, compare.NameReceiveIndCold: 98,
+	}
+	c := played(t, 64<<10, took)
+	goals := bulkGoals(c, 64<<10)
+	require.Equal(t, "64 KiB nfcomms SendInd, buffers in turn : memcpy, rate", goals[0].What)
+	require.Equal(t, []string{"missed by 1.1 %", cli.ResultReached}, []string{goals[0].Result, goals[1].Result})
+	require.Empty(t, bulkGoals(c, 32<<10))
+	c.Busy = cli.ReasonBusy
+	require.False(t, bulkGoals(c, 64<<10)[1].Measured())
+
+	rows := rows(played(t, 1000, took), compare.NameSendInd)
+	for _, row := range rows {
+		want := float64(took[row.Peer])
+		require.InDeltaSlice(t, []float64{1e3 * want, 1 / want, want / 100}, []float64{row.Ns.Median, row.GBs.Median, row.VsNFComms.Median}, 1e-9)
+	}
+}
