@@ -50,6 +50,35 @@ func misnumbered(readme *file, records []*file) (found []string) {
 	return found
 }
 
+// notTaken begins a record of a decision that was not taken, and names the part of the folder's
+// README that lists those.
+const notTaken = "Not taken"
+
+var recordLink = regexp.MustCompile(`(?m)^\* \[\d{4}\]\(([^)]+)\)`)
+
+// misfiled lists the records that the folder's README has among those not taken while they say
+// nothing of it, the other way round, and those that it does not have.
+func misfiled(readme *file, records []*file) (found []string) {
+	taken, rest, _ := strings.Cut(readme.text, "\n"+notTaken+":\n")
+	not, _, _ := strings.Cut(rest, "\nNumbers without")
+	listed := map[string]int{}
+	for i, part := range []string{taken, not} {
+		for _, m := range recordLink.FindAllStringSubmatch(part, -1) {
+			listed[m[1]] |= 1 << i
+		}
+	}
+	for _, f := range records {
+		want := 1
+		if strings.Contains(f.text, "\n\n**"+notTaken+".** ") {
+			want = 2
+		}
+		if listed[path.Base(f.path)] != want {
+			found = append(found, fmt.Sprintf("%s: the README lists it elsewhere than its state (%s or not) says", f.path, notTaken))
+		}
+	}
+	return found
+}
+
 const recordFolder = "docs/design"
 
 func TestRecordsAreNumbered(t *testing.T) {
@@ -60,6 +89,17 @@ func TestRecordsAreNumbered(t *testing.T) {
 		}
 	}
 	report(t, misnumbered(fileOf(t, recordFolder+"/README.md"), records))
+	report(t, misfiled(fileOf(t, recordFolder+"/README.md"), records))
+}
+
+func TestMisfiledFinds(t *testing.T) {
+	readme := &file{text: "* [0001](0001-a.md): a.\n\nNot taken:\n\n* [0002](0002-b.md): b.\n\nNumbers without a record:\n"}
+	record := func(name, text string) *file { return &file{path: "docs/design/" + name, text: "# 1 — x\n\n" + text} }
+	taken, not := record("0001-a.md", "**Decision.** x"), record("0002-b.md", "**Not taken.** x")
+	report(t, misfiled(readme, []*file{taken, not}))
+	wantOne(t, misfiled(readme, []*file{record("0001-a.md", "**Not taken.** x"), not}), "0001-a.md")
+	wantOne(t, misfiled(readme, []*file{taken, record("0002-b.md", "x")}), "0002-b.md")
+	wantOne(t, misfiled(readme, []*file{taken, not, record("0003-c.md", "x")}), "0003-c.md")
 }
 
 func TestMisnumberedFinds(t *testing.T) {

@@ -47,15 +47,23 @@ func (t Test) Runs() []Run {
 
 // Rule is one promise and its proofs.
 type Rule struct {
-	Name  string // "S7"
+	Name  string // "S7", or "S42a"
 	Tests []Test
 }
 
 var (
-	rule = regexp.MustCompile(`(?m)^\*\*S(\d+)\.`)
-	row  = regexp.MustCompile(`(?m)^\| S(\d+) \| (.+) \|$`)
+	rule = regexp.MustCompile(`(?m)^\*\*S((\d+)([a-z]?))\.`)
+	row  = regexp.MustCompile(`(?m)^\| S(\d+[a-z]?) \| (.+) \|$`)
 	ref  = regexp.MustCompile("`(?:([\\w./]+):)?([\\w./-]+)`")
 )
+
+// after returns the letter of the rule that follows one with this letter: S42, S42a, S42b.
+func after(letter string) string {
+	if letter == "" {
+		return "a"
+	}
+	return string(letter[0] + 1)
+}
 
 // Read returns the rules of a document in their order, and what is wrong with
 // it: a rule out of order or without a test, or a row without a rule.
@@ -67,9 +75,15 @@ func Read(text string) (rules []Rule, wrong []string) {
 		}
 		rows[m[1]] = m[2]
 	}
-	for i, m := range rule.FindAllStringSubmatch(text, -1) {
-		if m[1] != fmt.Sprint(i+1) {
-			wrong = append(wrong, fmt.Sprintf("rule S%s stands at place %d", m[1], i+1))
+	number, letter := 0, ""
+	for _, m := range rule.FindAllStringSubmatch(text, -1) {
+		if m[2] != fmt.Sprint(number+1) || m[3] != "" {
+			letter = after(letter)
+			if m[2] != fmt.Sprint(number) || m[3] != letter {
+				wrong = append(wrong, fmt.Sprintf("rule S%s stands after rule S%d", m[1], number))
+			}
+		} else {
+			number, letter = number+1, ""
 		}
 		r := Rule{Name: "S" + m[1]}
 		for _, t := range ref.FindAllStringSubmatch(rows[m[1]], -1) {
