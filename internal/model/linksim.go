@@ -28,6 +28,9 @@ type LinkConfig struct {
 	// Duplex has the sender send credits of its own for the other direction.
 	// Without both only the flow control costs, as in E3.
 	Framed, Duplex bool
+	// Yellow is T_YEL of the classic flow control: a sender that stopped resumes when the far FIFO
+	// holds at most so many words; 0: when it is empty.
+	Yellow int
 	// ReadEvery is how often the host takes a word: each so many cycles.
 	ReadEvery int
 	// Cycles is the length of the run.
@@ -38,6 +41,7 @@ type LinkConfig struct {
 type LinkResult struct {
 	Payload    int // words that the host took
 	MaxDepth   int // most words the FIFO held
+	Resumed    int // most words it held, by the last credit, when a stopped sender resumed
 	Efficiency float64
 }
 
@@ -50,6 +54,8 @@ func (c *LinkConfig) check() error {
 		return fmt.Errorf("%w: depth %d: classic flow control needs room for 2 packets, %d words", ErrConfig, c.Depth, 2*PacketWords)
 	case c.Depth < PacketWords:
 		return fmt.Errorf("%w: depth %d: less than a packet, %d words", ErrConfig, c.Depth, PacketWords)
+	case c.Yellow < 0 || c.Yellow > max(c.Depth-2*PacketWords, 0):
+		return fmt.Errorf("%w: T_YEL of %d: a packet must fit between it and T_RED, %d words", ErrConfig, c.Yellow, c.Depth-PacketWords)
 	case c.Period <= CreditWords || c.ReadEvery < 1 || c.Cycles < 1:
 		return fmt.Errorf("%w: period %d, read every %d, cycles %d", ErrConfig, c.Period, c.ReadEvery, c.Cycles)
 	case c.Flight.Data < 1 || c.Flight.Credit < 1 || c.Flight.Local < 0:
@@ -71,7 +77,8 @@ type linkSim struct {
 	left    int // words of the packet under way, frame included
 	frame   int // how many of them are frame
 	stopped int // cycle at which T_RED was reached, -1 while sending
-	counted int // classic: words sent since the FIFO was known to be empty enough
+	counted int // classic: words in the FIFO when it was last known, and those sent since then
+	resumed int
 	last    credit
 
 	// The wire: what arrives in how many cycles.
@@ -102,7 +109,7 @@ func SimulateLink(c LinkConfig) (LinkResult, error) {
 		s.send()
 	}
 	return LinkResult{
-		Payload: s.taken, MaxDepth: s.most,
+		Payload: s.taken, MaxDepth: s.most, Resumed: s.resumed,
 		Efficiency: float64(s.taken) / float64(c.Cycles),
 	}, nil
 }
@@ -172,9 +179,9 @@ func (s *linkSim) admitted() bool {
 	if s.stopped < 0 {
 		s.stopped = s.now
 	}
-	if s.now-s.stopped < s.c.Flight.Wait(s.c.Period) || s.last.held > 0 {
-		return false // T_YEL: the FIFO must have drained
+	if s.now-s.stopped < s.c.Flight.Wait(s.c.Period) || s.last.held > s.c.Yellow {
+		return false // T_YEL: the FIFO must have drained to it
 	}
-	s.stopped, s.counted = -1, 0
+	s.stopped, s.counted, s.resumed = -1, s.last.held, max(s.resumed, s.last.held)
 	return true
 }

@@ -118,9 +118,24 @@ func TestNoOverflow(t *testing.T) {
 			ReadEvery: rapid.IntRange(1, 5).Draw(t, "read"),
 			Cycles:    20_000,
 		}
+		c.Yellow = rapid.IntRange(0, c.Depth-2*PacketWords).Draw(t, "yellow")
 		r := simulate(t, c)
+		require.LessOrEqual(t, r.Resumed, c.Yellow)
 		require.LessOrEqual(t, r.Efficiency, 1/float64(c.ReadEvery)+0.001)
 	})
+}
+
+// TestYellow: a stopped sender resumes when the FIFO has drained to T_YEL and not before. An empty
+// FIFO leaves a slower reader without work, a T_YEL of two packets does not.
+func TestYellow(t *testing.T) {
+	for yellow, efficiency := range map[int]float64{0: 0.492, 512: 0.5, 2048: 0.5} {
+		c := paperLink(Classic, 4096)
+		c.Yellow, c.ReadEvery = yellow, 2
+		r := simulate(t, c)
+		require.LessOrEqual(t, r.Resumed, yellow)
+		require.Greater(t, r.Resumed, yellow-CreditPeriod, "no later than the next credit")
+		require.InDelta(t, efficiency, r.Efficiency, 0.001, "T_YEL of %d", yellow)
+	}
 }
 
 func TestSlowReaderSetsTheRate(t *testing.T) {
@@ -137,6 +152,8 @@ func TestBadLinks(t *testing.T) {
 		"cumulative needs one":          func(c *LinkConfig) { c.Flow, c.Depth = Cumulative, 255 },
 		"period of nothing but credits": func(c *LinkConfig) { c.Period = CreditWords },
 		"no reader":                     func(c *LinkConfig) { c.ReadEvery = 0 },
+		"nothing fits below T_RED":      func(c *LinkConfig) { c.Yellow = 1 },
+		"a negative T_YEL":              func(c *LinkConfig) { c.Yellow = -1 },
 		"no time":                       func(c *LinkConfig) { c.Cycles = 0 },
 		"news from the future":          func(c *LinkConfig) { c.Flight.Credit = 0 },
 	} {
@@ -249,6 +266,8 @@ func TestReportedFigures(t *testing.T) {
 		"A34": {2.2, 2.2},
 		"A35": {1.5},
 	}, rows)
+	require.Equal(t, "< 2.46e-14", ReportedFigures()[9].Text())
+	require.Equal(t, "8.2", ReportedFigures()[0].Text())
 }
 
 func TestGenerations(t *testing.T) {

@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Reported is one number that the APEnet+ report prints and no formula gives.
 type Reported struct {
@@ -10,6 +13,14 @@ type Reported struct {
 	Value float64 `json:"value"`
 	// Bound: the report gives it as an upper bound.
 	Bound bool `json:"bound,omitempty"`
+}
+
+// Text writes the value, as an upper bound where it is one.
+func (r Reported) Text() string {
+	if r.Bound {
+		return fmt.Sprintf("< %.3g", r.Value)
+	}
+	return fmt.Sprintf("%g", r.Value)
 }
 
 // ReportedFigures are the report's measurements: latencies (A6), bit error rates of

@@ -21,8 +21,19 @@ type Report struct {
 	Label   string         `json:"label"`
 	Figures []model.Figure `json:"figures"`
 	Links   []Link         `json:"links,omitempty"`
+	// Reader of Links: T_YEL of the classic flow control in words, and the cycles in which the host
+	// takes a word.
+	Reader
+	// Reported are measurements that the report of the link prints and no formula gives.
+	Reported []model.Reported `json:"reported,omitempty"`
 	// Transfers are those of a card by its capabilities.
 	Transfers []Transfer `json:"transfers,omitempty"`
+}
+
+// Reader is the far end of the simulated links.
+type Reader struct {
+	Yellow    int `json:"yellow_words,omitempty"`
+	ReadEvery int `json:"read_every_cycles,omitempty"`
 }
 
 // Link compares the flow controls of a link with a FIFO of Depth words:
@@ -38,11 +49,12 @@ type Link struct {
 const modelCycles = 1_000_000
 
 func newModel(c *cli.Flags) *cobra.Command {
+	var far Reader
 	families := make([]string, 0, len(model.Families()))
 	for _, f := range model.Families() {
 		families = append(families, string(f))
 	}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "model [FAMILY…]",
 		Short: "The papers' formulas beside the figures that they print",
 		Long: `Evaluate the formulas of the papers at every point that a paper prints, and name
@@ -53,7 +65,9 @@ memory latency that hardware contexts hide), exchange (parallel members that
 exchange events); all of them if none is given.
 
 The family link also runs a link cycle by cycle, with the flow control of the
-report and with credits that count what was consumed. The family path also counts slots,
+report and with credits that count what was consumed; --yellow is the FIFO's level at
+which the former resumes, which matters where a word is read less often than one is sent
+(--read-every); then no efficiency exceeds the reader's. It lists what the report measured, too. The family path also counts slots,
 round trips and register reads of transfers to a card, by the capabilities of the device
 ABI: registers take 0.8 µs to read, 64 lists may be on their way.
 
@@ -70,13 +84,27 @@ Nothing is measured and no device is opened.`,
 					return cli.Usagef("%q is no family of figures: link, path, contexts or exchange", a)
 				}
 			}
-			return c.Print(cmd.OutOrStdout(), modelReport(args))
+			r, err := modelReport(args, far)
+			if err != nil {
+				return err
+			}
+			return c.Print(cmd.OutOrStdout(), r)
 		},
 	}
+	cmd.Flags().IntVar(&far.ReadEvery, "read-every", 1, "cycles in which the host takes a word from the far FIFO, 1 to 100")
+	cmd.Flags().IntVar(&far.Yellow, "yellow", 0, "T_YEL: words in the far FIFO at which a stopped sender resumes, 0 to 3584; a FIFO that is too small for it takes what it can")
+	return cmd
 }
 
 // modelReport evaluates the named families, all if there is none.
-func modelReport(families []string) *Report {
+func modelReport(families []string, far Reader) (*Report, error) {
+	most := linkDepths[len(linkDepths)-1] - 2*model.PacketWords
+	switch {
+	case far.Yellow < 0 || far.Yellow > most:
+		return nil, cli.Usagef("--yellow %d is not 0 to %d words", far.Yellow, most)
+	case far.ReadEvery < 1 || far.ReadEvery > 100:
+		return nil, cli.Usagef("--read-every %d is not 1 to 100 cycles", far.ReadEvery)
+	}
 	wanted := func(f model.Family) bool {
 		return len(families) == 0 || slices.Contains(families, string(f))
 	}
@@ -90,22 +118,26 @@ func modelReport(families []string) *Report {
 		r.Transfers = modelTransfers()
 	}
 	if wanted(model.FamilyLink) {
-		for _, depth := range []int{512, 1024, 2048, 4096} {
-			r.Links = append(r.Links, modelLink(depth))
+		r.Reader, r.Reported = far, model.ReportedFigures()
+		for _, depth := range linkDepths {
+			r.Links = append(r.Links, modelLink(depth, far))
 		}
 	}
-	return r
+	return r, nil
 }
 
-func modelLink(depth int) Link {
+// linkDepths are the FIFOs of the report, in words.
+var linkDepths = []int{512, 1024, 2048, 4096}
+
+func modelLink(depth int, far Reader) Link {
 	l := Link{
 		Depth:   depth,
-		Formula: model.FlowEfficiency(depth, model.PaperFlight.Wait(model.CreditPeriod)),
+		Formula: min(model.FlowEfficiency(depth, model.PaperFlight.Wait(model.CreditPeriod)), 1/float64(far.ReadEvery)),
 	}
 	for flow, to := range map[model.FlowControl]*float64{model.Classic: &l.Classic, model.Cumulative: &l.Cumulative} {
 		r, err := model.SimulateLink(model.LinkConfig{
 			Flow: flow, Depth: depth, Period: model.CreditPeriod, Flight: model.PaperFlight,
-			ReadEvery: 1, Cycles: modelCycles,
+			Yellow: min(far.Yellow, depth-2*model.PacketWords), ReadEvery: far.ReadEvery, Cycles: modelCycles,
 		})
 		if err != nil {
 			panic(err) // these depths are valid
@@ -141,6 +173,12 @@ func (r *Report) Table(w io.Writer) {
 	t := texttable.Numbers("E3 by FIFO depth", "formula", "classic, simulated", "cumulative, simulated")
 	for _, l := range r.Links {
 		t.Add(fmt.Sprintf("%d words", l.Depth), fmt.Sprintf("%.3f", l.Formula), fmt.Sprintf("%.3f", l.Classic), fmt.Sprintf("%.3f", l.Cumulative))
+	}
+	t.Write(w)
+	fmt.Fprintln(w)
+	t = texttable.Numbers("measured by the report, on its card; no formula gives it", "", "unit")
+	for _, f := range r.Reported {
+		t.Add(f.Row+" "+f.What, f.Text(), f.Unit)
 	}
 	t.Write(w)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/clitest"
 	"github.com/nfcomms/nfcomms/internal/model"
 )
@@ -21,9 +22,28 @@ func TestModelJSON(t *testing.T) {
 	}
 }
 
+// TestYellow: T_YEL reaches the simulated classic flow control, which resumes earlier by it.
+func TestYellow(t *testing.T) {
+	var empty, half Report
+	clitest.Decode(t, clitest.MustRun(t, "model", "link", "--read-every", "2", "--output", "json"), &empty)
+	clitest.Decode(t, clitest.MustRun(t, "model", "link", "--read-every", "2", "--yellow", "2048", "--output", "json"), &half)
+	require.Equal(t, []Reader{{0, 2}, {2048, 2}}, []Reader{empty.Reader, half.Reader})
+	require.Equal(t, model.ReportedFigures(), half.Reported)
+	require.Equal(t, empty.Links[0], half.Links[0], "512 words have no room for it")
+	last := len(linkDepths) - 1
+	require.InDelta(t, 0.492, empty.Links[last].Classic, 0.001)
+	require.InDelta(t, 0.5, half.Links[last].Classic, 0.001)
+	require.Equal(t, []float64{0.5, empty.Links[last].Cumulative}, []float64{half.Links[last].Formula, half.Links[last].Cumulative})
+	for _, bad := range []string{"--yellow=-1", "--yellow=3585", "--read-every=0", "--read-every=101"} {
+		code, _, errs := clitest.Run(t.Context(), "model", bad)
+		require.Equal(t, cli.ExitUsage, code)
+		require.Regexp(t, "--(yellow|read-every) -?[0-9]+ is not [01] to ", errs)
+	}
+}
+
 func TestModelTable(t *testing.T) {
 	out := clitest.MustRun(t, "model", "link")
-	for _, want := range []string{"every figure is modelled", "A17 E1", "0.985", "n·S/(n·S+W)", "cumulative, simulated", "512 words"} {
+	for _, want := range []string{"every figure is modelled", "A17 E1", "0.985", "n·S/(n·S+W)", "cumulative, simulated", "512 words", "A6 GPU to GPU, peer to peer, half of a ping-pong   ", "< 7.04e-11  errors a bit"} {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "M29")

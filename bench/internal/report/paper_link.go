@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/nfcomms/nfcomms/bench/internal/links"
 	"github.com/nfcomms/nfcomms/internal/model"
@@ -20,8 +21,9 @@ func linkItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	return []PaperItem{
 		catalogued("Efficiency of the link", "E1, E2, E3, E_T and bandwidths by FIFO depth", model.FamilyLink),
 		linkFlows(r),
-		absent("Error rates of cables", "bits in error by length and rate", "cables and transceivers; nfbench link injects the rates"),
-		absent("Latencies between GPUs", "8.2, 16.8 and 17.4 µs", "a GPU, a card and InfiniBand"),
+		reported("Error rates of cables", "bits in error by length and rate", "cables and transceivers; nfbench link injects rates", "A12"),
+		reported("Latencies between GPUs", "peer to peer, staged, InfiniBand", "a GPU, a card and InfiniBand", "A6"),
+		reported("The card's memory paths", "reads, writes and translations", "a GPU and the card", "A31", "A33", "A34", "A35"),
 	}, nil
 }
 
@@ -49,6 +51,22 @@ func linkFlows(r *links.LinkReport) PaperItem {
 	item.Findings = []PaperFinding{
 		shape("the classic flow control waits for credits as in the table, to 5 %", agrees < 0.05, "%.1f %% off at most", 100*agrees),
 		shape("with credits that count what was consumed nothing but frames is lost, at every depth", full > 0.98, "%.3f of that at least", full),
+	}
+	return item
+}
+
+// reported is an item that cannot be had here, with what the report measured in some rows.
+func reported(ref, title, why string, rows ...string) PaperItem {
+	item := absent(ref, title, why)
+	for _, f := range model.ReportedFigures() {
+		if !slices.Contains(rows, f.Row) {
+			continue
+		}
+		row := PaperRow{What: f.What, Unit: f.Unit, Paper: number(f.Value)}
+		if f.Bound {
+			row.Note = "upper bound"
+		}
+		item.Rows = append(item.Rows, row)
 	}
 	return item
 }
