@@ -124,6 +124,11 @@ vm-demo: deps-vm bin/vmtest ## the demo's transfers through the kernel module, i
 vm: deps-vm bin/vmtest ## a shell in a virtual machine with the module loaded
 	@bin/vmtest shell $(VMFLAGS)
 
+.PHONY: spec
+spec: deps ## search the models of the protocol; their broken variants must be refuted, with charts in spec/charts
+	@rm -f spec/charts/*.txt
+	@$(GO) run ./spec/speccheck -charts spec/charts
+
 .PHONY: soak
 soak: deps-build ## abuse the daemon on all its listeners for SOAK (5m) each way, with limits for latency, memory and processor time
 	@$(GO) test -count=1 -timeout 6h -v -run 'Soak|Killed' ./cmd/nfcommsd -soak $(SOAK)

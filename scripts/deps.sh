@@ -42,6 +42,7 @@ if [ "$what" = test ]; then
 	need perl perl
 	need python3 python3
 	need sparse sparse
+	need spin spin
 	need pkg-config pkg-config
 	need clang-format-14 clang-format-14
 	need clang-14 clang-14 libclang-rt-14-dev

@@ -23,6 +23,8 @@ var allowed = []struct {
 	{"bridge", []string{"bridge/abi", "internal/units"}, nil},
 	{"internal/proto", []string{"bridge/abi"}, nil},
 	{"internal/proto/talk", []string{"bridge/abi", "internal/proto"}, nil},
+	{"spec", []string{"bridge/abi", "internal/proto", "internal/proto/talk"}, nil},
+	{"spec/speccheck", []string{"spec"}, nil},
 	{"internal/meter", []string{"bridge", "bridge/abi"}, nil},
 	{"internal/stamp", []string{"bridge/abi", "internal/meter"}, nil},
 	{"internal/waiter", nil, nil},

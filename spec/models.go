@@ -1,0 +1,173 @@
+package spec
+
+import (
+	"embed"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+//go:embed models/*.pml
+var sources embed.FS
+
+// Model is a file of models/ with its bounds.
+type Model struct {
+	Name    string
+	File    string
+	Defines []string // of the quick form
+	Full    []string // further ones, of the whole search
+	Broken  []Broken
+}
+
+// Broken is a variant of a model that must be refuted.
+type Broken struct {
+	Name    string
+	Defines []string
+	Host    func(r *proto.Row)       // changes the host's rows
+	Device  func(r *proto.DeviceRow) // changes the device's rows
+}
+
+// device changes the device's row of a half, a state and an input.
+func device(d abi.Direction, s proto.DeviceState, in proto.DeviceInput, change func(*proto.DeviceRow)) func(*proto.DeviceRow) {
+	return func(r *proto.DeviceRow) {
+		if r.Direction == d && r.State == s && r.Input == in {
+			change(r)
+		}
+	}
+}
+
+// host changes the host's rows of a half, a state and an input.
+func host(d abi.Direction, s proto.State, in proto.Input, change func(*proto.Row)) func(*proto.Row) {
+	return func(r *proto.Row) {
+		if r.Direction == d && r.State == s && r.Input == in {
+			change(r)
+		}
+	}
+}
+
+// Models lists the models and their broken variants.
+func Models() []Model {
+	return []Model{
+		{Name: "direct", File: "direct", Full: []string{"K=3", "SLOTS=3"}, Broken: directBroken()},
+		{Name: "parking", File: "parking", Full: []string{"CHANNELS=5", "MANAGERS=3"}, Broken: parkingBroken()},
+		{Name: "doorbell of a host that calls", File: "doorbell", Full: []string{"MESSAGES=4"}, Broken: doorbellBroken()},
+		{
+			Name: "doorbell of an island", File: "doorbell", Defines: []string{"CLEARS"}, Full: []string{"MESSAGES=4"},
+			Broken: doorbellBroken(),
+		},
+		{Name: "indirect to the device", File: "indirect", Full: []string{"K=2", "LISTS=3", "REPEATS=2"}, Broken: indirectBroken(abi.H2D)},
+		{
+			Name: "indirect to the host", File: "indirect", Defines: []string{"D2H"}, Full: []string{"K=2", "LISTS=3", "REPEATS=2"},
+			Broken: indirectBroken(abi.D2H),
+		},
+		{Name: "eager", File: "eager", Full: []string{"K=4", "SLOTS=3"}, Broken: eagerBroken()},
+		{Name: "close", File: "close", Full: []string{"SUBSCRIPTIONS=3"}, Broken: closeBroken()},
+	}
+}
+
+func directBroken() []Broken {
+	return []Broken{
+		{Name: "a withdraw that does not wait for its answer", Defines: []string{"ONEWAY"}},
+		{
+			Name:   "a device that gives back and keeps",
+			Device: device(abi.H2D, proto.DeviceMessage, proto.HearWithdraw, func(r *proto.DeviceRow) { r.Next = proto.DeviceMessage }),
+		},
+		{
+			Name: "a host that forgets that it asked back",
+			Host: host(abi.H2D, proto.StateOffered, proto.PutWithdraw, func(r *proto.Row) { r.Set = 0 }),
+		},
+		{
+			Name: "a host that gives back what a call holds",
+			Host: host(abi.D2H, proto.StateOffered, proto.TakeWithdraw, func(r *proto.Row) { r.Next = proto.StateAnswering }),
+		},
+		{
+			Name:   "a device that refuses what was taken",
+			Device: device(abi.D2H, proto.DeviceMessage, proto.HearAccept, func(r *proto.DeviceRow) { r.Return = proto.Fails }),
+		},
+	}
+}
+
+func parkingBroken() []Broken {
+	return []Broken{
+		{Name: "managers that wait for their targets, 2 for 3 channels", Defines: []string{"BLOCKING"}},
+		{Name: "managers that wait for their targets, 1 for 2 channels", Defines: []string{"BLOCKING", "MANAGERS=1", "CHANNELS=2"}},
+		{
+			Name:   "a device that does not park",
+			Device: device(abi.H2D, proto.DeviceIdle, proto.HearMessage, func(r *proto.DeviceRow) { r.Next = proto.DeviceIdle }),
+		},
+		{
+			Name:   "a device that answers nothing",
+			Device: device(abi.H2D, proto.DeviceMessage, proto.Take, func(r *proto.DeviceRow) { r.Put = proto.PutNothing }),
+		},
+	}
+}
+
+func doorbellBroken() []Broken {
+	return []Broken{
+		{Name: "no fence behind the slot", Defines: []string{"NO_PUTTER_FENCE"}},
+		{Name: "no fence behind the word", Defines: []string{"NO_SLEEPER_FENCE"}},
+		{Name: "no second look", Defines: []string{"NO_SECOND_LOOK"}},
+	}
+}
+
+func indirectBroken(d abi.Direction) []Broken {
+	return []Broken{
+		{Name: "an abort that does not wait for its answer", Defines: []string{"LAZYABORT"}},
+		{Name: "an answer before the engine is quiet", Defines: []string{"NAIVE"}},
+		{
+			Name:   "a FIN that the device does not wait for",
+			Device: device(d, proto.DeviceMoving, proto.EngineDone, func(r *proto.DeviceRow) { r.Next, r.Return = proto.DeviceIdle, proto.Succeeds }),
+		},
+		{
+			Name:   "an abort after DONE that commits",
+			Device: device(d, proto.DeviceCommit, proto.HearAbort, func(r *proto.DeviceRow) { r.Return = proto.Succeeds }),
+		},
+		{
+			Name:   "an abort that nothing answers",
+			Device: device(d, proto.DeviceMoving, proto.EngineQuiet, func(r *proto.DeviceRow) { r.Put = proto.PutNothing }),
+		},
+		{
+			Name: "a host that takes DONE for the end",
+			Host: host(d, proto.StateMoving, proto.TakeDone, func(r *proto.Row) { r.Next = proto.StateIdle }),
+		},
+	}
+}
+
+func eagerBroken() []Broken {
+	return []Broken{
+		{Name: "pages that are given up before the answer", Defines: []string{"LAZYWITHDRAW"}},
+		{
+			Name:   "pages that outlive an offer of another size",
+			Device: device(abi.D2H, proto.DeviceIdle, proto.GiveTransfer, func(r *proto.DeviceRow) { r.Clear = 0 }),
+		},
+		{
+			Name:   "pages that outlive a message",
+			Device: device(abi.D2H, proto.DeviceIdle, proto.GiveMessage, func(r *proto.DeviceRow) { r.Clear = 0 }),
+		},
+		{
+			Name: "a host that takes the crossing offer for a new one",
+			Host: host(abi.D2H, proto.StatePosted, proto.TakeMatch, func(r *proto.Row) { r.Next, r.Event = proto.StateOffered, proto.EventOffer }),
+		},
+	}
+}
+
+func closeBroken() []Broken {
+	return []Broken{
+		{
+			Name:   "a close that does not wake the writer",
+			Device: device(abi.D2H, proto.DeviceMessage, proto.HearClose, func(r *proto.DeviceRow) { r.Return = proto.Stays }),
+		},
+		{
+			Name:   "a process that closes without an answer to what lies there",
+			Device: device(abi.H2D, proto.DeviceMessage, proto.CloseHalf, func(r *proto.DeviceRow) { r.Put = proto.PutNothing }),
+		},
+		{
+			Name:   "a half that stays open for the host",
+			Device: device(abi.H2D, proto.DeviceIdle, proto.HearClose, func(r *proto.DeviceRow) { r.Set = 0 }),
+		},
+		{
+			Name:   "a half that stays open for the process",
+			Device: device(abi.D2H, proto.DeviceIdle, proto.HearClose, func(r *proto.DeviceRow) { r.Set = 0 }),
+		},
+	}
+}

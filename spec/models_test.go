@@ -1,0 +1,39 @@
+package spec
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestModels searches each model with small bounds, and one of its broken variants. "make spec"
+// searches with larger ones, and all variants.
+func TestModels(t *testing.T) {
+	for _, m := range Models() {
+		t.Run(m.Name, func(t *testing.T) {
+			require.GreaterOrEqual(t, len(m.Broken), 3, "broken variants")
+			for p := range properties {
+				f, err := m.Search(p, m.Defines, nil)
+				require.NoError(t, err)
+				require.Empty(t, f.Error, "%s", f.Chart)
+				t.Logf("%s: %d states, depth %d, %v", properties[p].name, f.States, f.Depth, f.Time)
+			}
+			f, err := m.Refute(&m.Broken[0])
+			require.NoError(t, err)
+			require.NotEmpty(t, f.Chart)
+		})
+	}
+}
+
+// TestSearchesEnd: a search that prints no result, or whose bound is too small, is an error.
+func TestSearchesEnd(t *testing.T) {
+	_, err := parse([]byte("pan: out of memory\n"))
+	require.ErrorContains(t, err, "did not end")
+	_, err = parse([]byte("error: max search depth too small\nState-vector 8 byte, depth reached 99, errors: 0\n 7 states, stored\n"))
+	require.ErrorContains(t, err, "bound of the search is exceeded")
+	m := Models()[0]
+	_, err = m.Refute(&Broken{Name: "no change"})
+	require.ErrorContains(t, err, "not refuted")
+	_, err = m.Refute(&Broken{Name: "a row that is not there", Device: device(0, 0, 255, nil)})
+	require.ErrorContains(t, err, "no row is like that")
+}

@@ -1,0 +1,187 @@
+package spec
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// properties are those of each model, and how its search is compiled. A broken variant is searched
+// for its shortest counterexample.
+var properties = []struct {
+	name   string
+	flags  []string // of the compiler
+	broken []string // … for a variant
+	run    []string
+}{
+	{"no assertion fails, and nothing stands still", []string{"-DSAFETY"}, []string{"-DSAFETY", "-DBFS"}, nil},
+	{"no cycle is without progress, if processes are weakly fair", []string{"-DNP", "-DNFAIR=4"}, []string{"-DNP", "-DNFAIR=4"}, []string{"-l", "-f"}},
+}
+
+// Properties is the number of properties of each model.
+func Properties() int { return len(properties) }
+
+// Found is the result of one search.
+type Found struct {
+	States, Depth int
+	Time          time.Duration
+	Error         string // the property that does not hold, in SPIN's words; empty: it holds
+	Chart         string // the counterexample
+}
+
+// Search runs SPIN on a model with further defines, or on a broken variant of it, for one property.
+// An error means that the search did not end within its bounds.
+func (m *Model) Search(property int, defines []string, broken *Broken) (*Found, error) {
+	dir, err := os.MkdirTemp("", "spec")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	hostRows, deviceRows := proto.Rows(), proto.DeviceRows()
+	flags := properties[property].flags
+	if broken != nil {
+		flags = properties[property].broken
+		if err := broken.change(hostRows, deviceRows); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.write(dir, hostRows, deviceRows); err != nil {
+		return nil, err
+	}
+	var args []string
+	for _, d := range defines {
+		args = append(args, "-D"+d)
+	}
+	if _, err := command(dir, "spin", append(append([]string{"-a"}, args...), "model.pml")...); err != nil {
+		return nil, err
+	}
+	if _, err := command(dir, "gcc", append(flags, optimize(defines, m), "-w", "-o", "pan", "pan.c")...); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	text, err := command(dir, "./pan", append([]string{"-m1000000"}, properties[property].run...)...)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	f.Time = time.Since(begin)
+	if f.Error != "" {
+		replay, err := command(dir, "spin", append(append([]string{"-t", "-T", "-p", "-s", "-r"}, args...), "model.pml")...)
+		if err != nil {
+			return nil, err
+		}
+		f.Chart = chart(string(replay), f.Error)
+	}
+	return f, nil
+}
+
+// write writes the model's files.
+func (m *Model) write(dir string, hostRows []proto.Row, deviceRows []proto.DeviceRow) error {
+	model, err := sources.ReadFile("models/" + m.File + ".pml")
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"host.pml": HostPromela(hostRows), "device.pml": DevicePromela(deviceRows), "model.pml": string(model),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// optimize is how the search is compiled: a small one takes less time than a compiler that optimizes.
+func optimize(defines []string, m *Model) string {
+	if len(defines) >= len(m.Defines)+len(m.Full) {
+		return "-O1"
+	}
+	return "-O0"
+}
+
+// change changes the rows of a variant, which must find one.
+func (b *Broken) change(hostRows []proto.Row, deviceRows []proto.DeviceRow) error {
+	changed := b.Host == nil && b.Device == nil
+	for i := range hostRows {
+		if b.Host != nil {
+			before := hostRows[i]
+			b.Host(&hostRows[i])
+			changed = changed || before != hostRows[i]
+		}
+	}
+	for i := range deviceRows {
+		if b.Device != nil {
+			before := deviceRows[i]
+			b.Device(&deviceRows[i])
+			changed = changed || before != deviceRows[i]
+		}
+	}
+	if !changed {
+		return fmt.Errorf("%s: no row is like that", b.Name)
+	}
+	return nil
+}
+
+// command runs a program in a folder.
+func command(dir, name string, args ...string) ([]byte, error) {
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	text, err := c.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", name, err, text)
+	}
+	return text, nil
+}
+
+var (
+	panError  = regexp.MustCompile(`pan:\d+: (.*) \(at depth \d+\)`)
+	panStates = regexp.MustCompile(`(\d+) states, stored`)
+	panDepth  = regexp.MustCompile(`depth reached (\d+), errors: (\d+)`)
+)
+
+// parse reads what a search printed.
+func parse(text []byte) (*Found, error) {
+	var f Found
+	states, depth := panStates.FindSubmatch(text), panDepth.FindSubmatch(text)
+	if states == nil || depth == nil {
+		return nil, fmt.Errorf("the search did not end: %s", text)
+	}
+	for _, bound := range []string{"max search depth too small", "out of memory", "Search not completed"} {
+		if bytes.Contains(text, []byte(bound)) && string(depth[2]) == "0" {
+			return nil, fmt.Errorf("the bound of the search is exceeded: %s", text)
+		}
+	}
+	f.States, _ = strconv.Atoi(string(states[1]))
+	f.Depth, _ = strconv.Atoi(string(depth[1]))
+	if e := panError.FindSubmatch(text); e != nil {
+		f.Error = string(e[1])
+	} else if string(depth[2]) != "0" {
+		return nil, fmt.Errorf("errors without a reason: %s", text)
+	}
+	return &f, nil
+}
+
+// Refute finds a counterexample of a broken variant. An error means that there is none.
+func (m *Model) Refute(b *Broken) (*Found, error) {
+	defines := append(m.Defines[:len(m.Defines):len(m.Defines)], b.Defines...)
+	for p := range properties {
+		f, err := m.Search(p, defines, b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", m.Name, b.Name, err)
+		}
+		if f.Error != "" {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %s: not refuted", m.Name, b.Name)
+}

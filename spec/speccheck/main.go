@@ -1,0 +1,73 @@
+// Speccheck searches the models of the protocol with SPIN, and their broken variants, each of which
+// must be refuted.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/spec"
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "search with smaller bounds")
+	charts := flag.String("charts", "", "write the counterexamples of the broken variants to this folder")
+	flag.Parse()
+	if err := run(*quick, *charts); err != nil {
+		fmt.Fprintln(os.Stderr, "speccheck:", err)
+		os.Exit(2)
+	}
+}
+
+func run(quick bool, charts string) error {
+	models := spec.Models()
+	refuted := 0
+	for _, m := range models {
+		defines := m.Defines
+		if !quick {
+			defines = append(defines[:len(defines):len(defines)], m.Full...)
+		}
+		for p := range spec.Properties() {
+			f, err := m.Search(p, defines, nil)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
+			}
+			if f.Error != "" {
+				return fmt.Errorf("%s: %s\n\n%s", m.Name, f.Error, f.Chart)
+			}
+			fmt.Printf("%-32s %10d states, depth %5d, %v\n", m.Name, f.States, f.Depth, f.Time.Round(1e6))
+		}
+		for i := range m.Broken {
+			b := &m.Broken[i]
+			f, err := m.Refute(b)
+			if err != nil {
+				return err
+			}
+			refuted++
+			fmt.Printf("  refuted after %6d states: %s\n", f.States, b.Name)
+			if err := write(charts, &m, b, f); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Printf("%d models, %d properties, %d broken variants refuted\n", len(models), len(models)*spec.Properties(), refuted)
+	return nil
+}
+
+// write writes a counterexample.
+func write(folder string, m *spec.Model, b *spec.Broken, f *spec.Found) error {
+	if folder == "" {
+		return nil
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == ' ' || r == ',' {
+			return '-'
+		}
+		return r
+	}, m.Name+": "+b.Name)
+	name = strings.ReplaceAll(strings.ReplaceAll(name, ":-", "_"), "--", "-") + ".txt"
+	return os.WriteFile(filepath.Join(folder, name), []byte(m.Name+": "+b.Name+"\n\n"+f.Chart), 0o666)
+}
