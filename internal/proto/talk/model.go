@@ -243,3 +243,31 @@ func (c *Conversation) check(table *proto.Table) error {
 	}
 	return nil
 }
+
+// Half returns one direction of the channel.
+func (m *Model) Half(d abi.Direction) proto.Half { return m.half[d] }
+
+// Over reports whether both halves are closed by the host.
+func (m *Model) Over() bool { return m.shut[abi.H2D] && m.shut[abi.D2H] }
+
+// Equal reports whether two models that follow one channel are in the same state.
+func (m *Model) Equal(other *Model) bool {
+	return m.half == other.half && m.ledger == other.ledger && m.offered == other.offered && m.shut == other.shut
+}
+
+// Recut takes the place of the buffer of a half's transfer from its list 0, where conversations have
+// it at [Address].
+func (m *Model) Recut(d abi.Direction, s *abi.Slot) {
+	l, g := &m.ledger[d], s.Gather()
+	if m.state(d) != proto.StateMoving || l.Acked != 0 || l.Processed != 0 {
+		return
+	}
+	cut := proto.Split{Address: g.Entry[0].Address(), Size: l.Cut.Size, Runs: abi.Header(s.Header).Length()&abi.ListRuns != 0}
+	if cut.Runs {
+		cut.Address = g.Entry[0].RunAddress()
+	}
+	if rest := g.Outstanding(); rest > 0 && rest < cut.Size {
+		cut.Most = cut.Address%abi.PageSize + cut.Size - rest
+	}
+	l.Cut, l.Lists = cut, cut.Lists()
+}

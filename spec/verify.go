@@ -1,0 +1,409 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/proto/talk"
+)
+
+// IllegalError names the first slot of a log that no path of the tables has.
+type IllegalError struct {
+	Index   int // of the record
+	Record  Record
+	Before  string // the states that the channel's halves could have had
+	Allowed []string
+	Why     string
+}
+
+// Error describes the slot, the states before it and the rows that would have been allowed.
+func (e *IllegalError) Error() string {
+	way := "the host put"
+	if e.Record.Taken {
+		way = "the device put"
+	}
+	return fmt.Sprintf("slot %d of mailbox %d: %s %v: %s; before: %s; allowed: %s",
+		e.Index, e.Record.Mailbox, way, &e.Record.Slot, e.Why, e.Before, strings.Join(e.Allowed, ", "))
+}
+
+var errTaken = errors.New("no state of the host lets a device put that")
+
+// verifier follows a log. The channels are independent of each other, but for the control channel,
+// whose replies open the others.
+type verifier struct {
+	log      *Log
+	epoch    uint8
+	started  bool
+	channels map[uint32]*path
+	asked    map[uint32]uint32   // targets of OPEN, by request
+	pending  map[uint32]*path    // by mailbox: the channel whose last slot may not have been looked at
+	early    map[uint32][]*early // by channel: slots before the reply that opens it
+}
+
+// early is a slot that arrived before its channel was open.
+type early struct {
+	index int
+	rec   *Record
+}
+
+// path is where a channel may be: in each of some states.
+type path struct {
+	channel uint32
+	at      []place
+	next    []place // room
+}
+
+// place is one such state. waiting is a slot that the host has taken out of the ring, and may not have
+// looked at yet.
+type place struct {
+	model   talk.Model
+	waiting *Record
+	index   int
+	ignored bool // the device's offer, by a call that closes the half and has not put CLOSE
+}
+
+// Verify accepts a log exactly if it is a path of the tables. Else the error is an *IllegalError.
+func Verify(l *Log) error {
+	v := &verifier{
+		log: l, channels: map[uint32]*path{}, asked: map[uint32]uint32{}, pending: map[uint32]*path{},
+		early: map[uint32][]*early{},
+	}
+	for i := range l.Records {
+		if err := v.take(i, &l.Records[i]); err != nil {
+			return err
+		}
+	}
+	for _, p := range v.pending {
+		if err := v.settle(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin begins an epoch.
+func (v *verifier) begin(epoch uint8) {
+	v.epoch, v.started = epoch, true
+	clear(v.channels)
+	clear(v.asked)
+	clear(v.pending)
+	clear(v.early)
+	v.open(0, 1, 1, 0)
+}
+
+// open gives a channel its ids.
+func (v *verifier) open(channel uint32, h2d, d2h, generation uint64) *path {
+	p := &path{channel: channel, at: make([]place, 1)}
+	o := talk.Open{Next: [2]uint64{h2d, d2h}, Generation: generation, Window: v.log.Window, Limit: v.log.Limit, Runs: 1}
+	p.at[0].model.Table = proto.Default()
+	_ = p.at[0].model.Open(&o) // has no errors
+	v.channels[channel] = p
+	return p
+}
+
+// take follows one record.
+func (v *verifier) take(i int, r *Record) error {
+	h := abi.Header(r.Slot.Header)
+	if !v.started || !r.Taken && int8(h.Epoch()-v.epoch) > 0 {
+		v.begin(h.Epoch())
+	}
+	if r.Taken {
+		if err := v.settle(v.pending[r.Mailbox]); err != nil {
+			return err
+		}
+		delete(v.pending, r.Mailbox)
+	}
+	if h.Epoch() != v.epoch {
+		if r.Taken {
+			return nil // dropped and counted
+		}
+		return v.illegal(i, r, nil, fmt.Errorf("epoch %d after %d", h.Epoch(), v.epoch))
+	}
+	p := v.channels[h.Channel()]
+	switch {
+	case h.Channel() >= v.log.Channels:
+		return v.illegal(i, r, nil, fmt.Errorf("the device has %d channels", v.log.Channels))
+	case v.mailbox(h.Channel()) != r.Mailbox:
+		return v.illegal(i, r, nil, fmt.Errorf("the channel is of mailbox %d", v.mailbox(h.Channel())))
+	case p == nil && r.Taken:
+		return v.stranger(i, r)
+	case p == nil:
+		return v.illegal(i, r, nil, fmt.Errorf("the channel is not open"))
+	case r.Taken:
+		for k := range p.at {
+			p.at[k].waiting, p.at[k].index = r, i
+		}
+		v.pending[r.Mailbox] = p
+	default:
+		if err := v.put(i, r, p); err != nil {
+			return err
+		}
+	}
+	if h.Channel() == 0 && h.Type() == abi.TypeDirect {
+		return v.control(i, r)
+	}
+	return nil
+}
+
+// mailbox returns the mailbox of a channel.
+func (v *verifier) mailbox(channel uint32) uint32 {
+	h := abi.Hello{Channels: v.log.Channels, Mailboxes: uint16(v.log.Mailboxes), Islands: uint16(v.log.Islands)}
+	return uint32(h.Mailbox(channel))
+}
+
+// stranger is a slot of the device for a channel that is not open, or not yet.
+func (v *verifier) stranger(i int, r *Record) error {
+	h := abi.Header(r.Slot.Header)
+	for _, target := range v.asked {
+		if target == h.Channel() {
+			v.early[target] = append(v.early[target], &early{i, r})
+			return nil
+		}
+	}
+	l := proto.Layout{Hello: abi.Hello{Channels: abi.ChannelsMax, Mailboxes: 1, Islands: 1}}
+	if e, why := l.Stranger(0, &r.Slot); e == proto.EventFault {
+		return v.illegal(i, r, nil, fmt.Errorf("%s", why))
+	}
+	return nil
+}
+
+// control follows the requests that open channels.
+func (v *verifier) control(i int, r *Record) error {
+	c := r.Slot.Control()
+	switch {
+	case c.Op != uint16(abi.ControlOpen):
+	case !r.Taken:
+		v.asked[c.Request] = uint32(c.A)
+	case c.Status == uint16(abi.OK):
+		target, ok := v.asked[c.Request]
+		if !ok {
+			return v.illegal(i, r, v.channels[0], fmt.Errorf("a reply that nobody asked for"))
+		}
+		p := v.open(target, c.A, c.B, c.C)
+		for _, e := range v.early[target] {
+			for k := range p.at {
+				p.at[k].waiting, p.at[k].index = e.rec, e.index
+			}
+			if err := v.settle(p); err != nil {
+				return err
+			}
+		}
+		fallthrough
+	default:
+		delete(v.early, v.asked[c.Request])
+		delete(v.asked, c.Request)
+	}
+	return nil
+}
+
+// normal returns a slot as conversations have it: of their channel and epoch.
+func normal(s *abi.Slot) abi.Slot {
+	h := abi.Header(s.Header)
+	n := *s
+	n.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), talk.Epoch, h.Sequence(), talk.Channel))
+	return n
+}
+
+// settle has the host look at the slot that waits.
+func (v *verifier) settle(p *path) error {
+	if p == nil {
+		return nil
+	}
+	p.next = p.next[:0]
+	var first *place
+	for k := range p.at {
+		at := &p.at[k]
+		if at.waiting == nil {
+			p.next = append(p.next, *at)
+			continue
+		}
+		first = at
+		p.next = looked(p.next, at)
+	}
+	if len(p.next) == 0 {
+		return v.illegal(first.index, first.waiting, p, errTaken)
+	}
+	over := first != nil && first.model.Over() && isOver(&first.waiting.Slot)
+	if over && v.channels[p.channel] == p {
+		delete(v.channels, p.channel)
+	}
+	p.at, p.next = p.next, p.at
+	p.prune()
+	return nil
+}
+
+// isOver reports whether a slot is the device's answer to the last close.
+func isOver(s *abi.Slot) bool {
+	return abi.Header(s.Header).Type() == abi.TypeClose && s.Close().Halves == 1<<abi.H2D|1<<abi.D2H
+}
+
+// looked appends where a place is after the host looked at the slot that waits: nowhere, if the device
+// may not put that.
+func looked(to []place, at *place) []place {
+	r := *at.waiting
+	slot := normal(&r.Slot)
+	d2h := at.model.Half(abi.D2H).Stand
+	if at.ignored && isOfOffer(&slot, at.model.Half(abi.D2H).ID) {
+		return to // of two at a time, whatever the host does
+	}
+	next := place{model: at.model, ignored: at.ignored}
+	event, _, _ := next.model.Take(&slot) // has no errors
+	if event == proto.EventFault {
+		return to
+	}
+	to = append(to, next)
+	if d2h.Marks()&proto.MarkClosed == 0 && event == proto.EventOffer { // or a call closes the half already
+		other := place{model: at.model, ignored: true}
+		if _, err := other.model.Do("shut", abi.D2H); err == nil {
+			if e, _, _ := other.model.Take(&slot); e != proto.EventFault {
+				to = append(to, other)
+			}
+		}
+	}
+	if d2h.State() == proto.StateOffered && event == proto.EventRecalled { // or a call looks at the offer
+		other := place{model: at.model}
+		if _, err := other.model.Do("hold", abi.D2H); err == nil {
+			_, _, _ = other.model.Take(&slot) // the other can, too
+			to = append(to, other)
+		}
+	}
+	return to
+}
+
+// isOfOffer reports whether a slot is about the device's offer of an id, or another one, and not its
+// withdrawal.
+func isOfOffer(s *abi.Slot, id uint64) bool {
+	switch abi.Header(s.Header).Type() {
+	case abi.TypeDirect, abi.TypeIndBegin:
+		return true
+	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+		return s.Ack().Direction == uint32(abi.D2H) && s.Ack().Transaction == id
+	case abi.TypeOffer:
+		return s.Note().Transaction == id+1
+	}
+	return false
+}
+
+// put follows a slot of the host, before or after it looked at the one that waits.
+func (v *verifier) put(i int, r *Record, p *path) error {
+	p.next = p.next[:0]
+	slot := normal(&r.Slot)
+	var why error
+	var seen []place
+	var waits *place
+	for k := range p.at {
+		at := p.at[k]
+		if at.waiting != nil {
+			waits = &at
+			seen = looked(seen, &at)
+		}
+		if err := puts(&at.model, &slot); err != nil {
+			why = err
+			continue
+		}
+		p.next = append(p.next, at)
+	}
+	for k := range seen {
+		if puts(&seen[k].model, &slot) == nil {
+			p.next = append(p.next, seen[k])
+		}
+	}
+	switch {
+	case len(p.next) > 0:
+	case waits != nil && len(seen) == 0:
+		return v.illegal(waits.index, waits.waiting, p, errTaken)
+	default:
+		return v.illegal(i, r, p, why)
+	}
+	for k := range p.next {
+		at := &p.next[k]
+		at.ignored = at.ignored && at.model.Half(abi.D2H).Stand.Marks()&proto.MarkClosed != 0 && !closes(&slot)
+	}
+	p.at, p.next = p.next, p.at
+	p.prune()
+	return nil
+}
+
+// closes reports whether the host closes its d2h half.
+func closes(s *abi.Slot) bool {
+	return abi.Header(s.Header).Type() == abi.TypeClose && s.Close().Halves>>abi.D2H&1 != 0
+}
+
+// puts has the host of a model put a slot. A call that answers an offer holds it first.
+func puts(m *talk.Model, s *abi.Slot) error {
+	h := abi.Header(s.Header)
+	d := abi.H2D
+	switch h.Type() {
+	case abi.TypeIndList, abi.TypeEager:
+		d = abi.Direction(h.Length() / abi.ListD2H)
+	case abi.TypeAck, abi.TypeError, abi.TypeFin:
+		d = abi.D2H
+	}
+	stand := m.Half(abi.D2H).Stand
+	if d == abi.D2H && stand.State() == proto.StateOffered && stand.Marks()&proto.MarkHeld == 0 {
+		if _, err := m.Do("hold", abi.D2H); err != nil {
+			return err
+		}
+	}
+	first := h.Type() == abi.TypeIndList && s.Gather().Number() == 0
+	if first {
+		m.Recut(d, s)
+	}
+	if _, err := m.Put(s); err != nil {
+		return err
+	}
+	if first {
+		m.Recut(d, s)
+	}
+	return nil
+}
+
+// prune leaves out places that are there twice.
+func (p *path) prune() {
+	if len(p.at) == 1 {
+		return
+	}
+	kept := p.at[:0]
+	for i := range p.at {
+		same := false
+		for k := range kept {
+			same = same || kept[k].waiting == p.at[i].waiting && kept[k].ignored == p.at[i].ignored && kept[k].model.Equal(&p.at[i].model)
+		}
+		if !same {
+			kept = append(kept, p.at[i])
+		}
+	}
+	p.at = kept
+}
+
+// illegal describes the slot that no path has.
+func (v *verifier) illegal(i int, r *Record, p *path, why error) error {
+	e := &IllegalError{Index: i, Record: *r, Before: "the channel is not open", Why: why.Error()}
+	if p == nil {
+		return e
+	}
+	var before []string
+	for k := range p.at {
+		m := &p.at[k].model
+		before = append(before, fmt.Sprintf("h2d %v, d2h %v", standText(m.Half(abi.H2D).Stand), standText(m.Half(abi.D2H).Stand)))
+		for _, row := range proto.Rows() {
+			s := m.Half(row.Direction).Stand
+			if s.State() == row.State && s.Marks()&row.With == row.With && s.Marks()&row.Without == 0 &&
+				row.Input.ByDevice() == r.Taken && row.Event != proto.EventFault {
+				e.Allowed = append(e.Allowed, fmt.Sprintf("%v %v", row.Direction, row.Input))
+			}
+		}
+	}
+	e.Before = strings.Join(before, " or ")
+	return e
+}
+
+func standText(s proto.Stand) string {
+	if s.Marks() == 0 {
+		return s.State().String()
+	}
+	return s.State().String() + " (" + s.Marks().String() + ")"
+}

@@ -1,0 +1,218 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/proto/talk"
+)
+
+// record makes one.
+func record(taken bool, s abi.Slot, channel uint32) Record {
+	h := abi.Header(s.Header)
+	s.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), h.Epoch(), h.Sequence(), channel))
+	return Record{Mailbox: 1, Taken: taken, Slot: s}
+}
+
+// opened is the log of an OPEN of a channel.
+func opened(o *talk.Open, channel uint32) []Record {
+	var s abi.Slot
+	s.Header = uint64(abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, talk.Epoch, 1, 0))
+	*s.Control() = abi.Control{Op: uint16(abi.ControlOpen), Request: 7, A: uint64(channel)}
+	reply, ack := s, s
+	*reply.Control() = abi.Control{Op: uint16(abi.ControlOpen), Request: 7, A: o.Next[0], B: o.Next[1], C: o.Generation}
+	ack.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, talk.Epoch, 1, 0))
+	ack.Payload = [7]uint64{}
+	*ack.Ack() = abi.Ack{Transaction: 1, State: abi.StateConsumed}
+	answer := ack
+	*answer.Ack() = abi.Ack{Transaction: 1, State: abi.StateConsumed, Direction: uint32(abi.D2H)}
+	return []Record{{Slot: s}, {Taken: true, Slot: ack}, {Taken: true, Slot: reply}, {Slot: answer}}
+}
+
+// logs makes a log of each conversation that both sides play honestly.
+func logs(t *testing.T) map[string]*Log {
+	t.Helper()
+	list, err := talk.Load(os.DirFS("../internal/proto/testdata"), proto.Default())
+	require.NoError(t, err)
+	all := map[string]*Log{}
+	for _, c := range list {
+		if c.DeviceOnly != "" {
+			continue
+		}
+		l := &Log{Window: c.Open.Window, Limit: c.Open.Limit, Channels: 64, Mailboxes: 2, Islands: 1, Records: opened(&c.Open, talk.Channel)}
+		for i := range c.Steps {
+			switch s := &c.Steps[i]; s.Kind {
+			case talk.HostPuts:
+				l.Records = append(l.Records, record(false, s.Slot, talk.Channel))
+			case talk.DevicePuts:
+				r := record(true, s.Slot, talk.Channel)
+				r.Slot.Header = s.Slot.Header
+				l.Records = append(l.Records, r)
+			}
+		}
+		all[c.Name] = l
+	}
+	return all
+}
+
+// TestVerifyConversations: the log of an honest conversation is accepted, and that of a device that
+// lies is refused at the slot that the host takes for a fault.
+func TestVerifyConversations(t *testing.T) {
+	list, err := talk.Load(os.DirFS("../internal/proto/testdata"), proto.Default())
+	require.NoError(t, err)
+	all := logs(t)
+	faults := 0
+	for _, c := range list {
+		l := all[c.Name]
+		if l == nil {
+			continue
+		}
+		err := Verify(l)
+		if last := c.Steps[len(c.Steps)-1]; last.Kind != talk.DevicePuts || last.Event != proto.EventFault {
+			require.NoError(t, err, c.Name)
+			continue
+		}
+		var illegal *IllegalError
+		require.ErrorAs(t, err, &illegal, c.Name)
+		require.Equal(t, len(l.Records)-1, illegal.Index, "%s: %v", c.Name, err)
+		faults++
+	}
+	require.Greater(t, faults, 50)
+}
+
+// TestVerifySeeded: 100 logs with one illegal slot each are refused at that slot.
+func TestVerifySeeded(t *testing.T) {
+	all := logs(t)
+	var names []string
+	for name, l := range all {
+		if Verify(l) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := 0; n < 100; {
+		name := names[random.IntN(len(names))]
+		l := *all[name]
+		l.Records = slices.Clone(l.Records)
+		at := 4 + random.IntN(len(l.Records)-4)
+		if !seed(random, &l, at) {
+			continue
+		}
+		n++
+		err := Verify(&l)
+		var illegal *IllegalError
+		require.ErrorAs(t, err, &illegal, "%s: slot %d", name, at)
+		require.Equal(t, at, illegal.Index, "%s: %v", name, err)
+		require.NotEmpty(t, illegal.Before)
+	}
+}
+
+// seed makes a slot illegal; false if that slot is not.
+func seed(random *rand.Rand, l *Log, at int) bool {
+	r := &l.Records[at]
+	h := abi.Header(r.Slot.Header)
+	if h.Channel() != talk.Channel || h.Epoch() != talk.Epoch {
+		return false
+	}
+	switch kind := random.IntN(4); {
+	case kind == 0: // what neither side may put
+		r.Slot.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, h.Epoch(), h.Sequence(), h.Channel()))
+	case kind == 1 && r.Taken && h.Type() != abi.TypeClose: // what belongs to the future
+		id := r.Slot.Payload[0] + 9
+		if h.Type() == abi.TypeDirect {
+			id = uint64(h.Sequence()) + 9
+		} else {
+			r.Slot.Payload[0] = id
+		}
+		r.Slot.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), h.Epoch(), uint16(id), h.Channel()))
+	case kind == 2 && !r.Taken: // a FIN of nothing
+		r.Slot.Header = uint64(abi.MakeHeader(abi.TypeFin, abi.PayloadSize, h.Epoch(), 999, h.Channel()))
+		r.Slot.Payload = [7]uint64{999}
+	case kind == 3 && !r.Taken && h.Type() != abi.TypeDirect && h.Type() != abi.TypeIndList && h.Type() != abi.TypeClose:
+		r.Slot.Payload[0] += 5
+	default:
+		return false
+	}
+	return true
+}
+
+// TestVerifyReordered: one message twice, a reordered list, an answer that is missing.
+func TestVerifyReordered(t *testing.T) {
+	all := logs(t)
+	for _, c := range []struct {
+		name  string
+		at    int
+		other func(r []Record) []Record
+	}{
+		{"message/one follows the other", 6, func(r []Record) []Record { return slices.Insert(r, 6, r[4]) }},
+		{"transfer_h2d/three lists in a wide window", 7, func(r []Record) []Record { r[7], r[8] = r[8], r[7]; return r }},
+		{"message/one follows the other", 5, func(r []Record) []Record { return slices.Delete(r, 5, 6) }},
+		{"offer/one follows the other", 5, func(r []Record) []Record { return slices.Delete(r, 5, 6) }},
+		{"transfer_h2d/one list, to a target that waits", 6, func(r []Record) []Record { return slices.Delete(r, 6, 7) }},
+	} {
+		l := *all[c.name]
+		l.Records = c.other(slices.Clone(l.Records))
+		var illegal *IllegalError
+		require.ErrorAs(t, Verify(&l), &illegal, c.name)
+		require.Equal(t, c.at, illegal.Index, "%s: %v", c.name, illegal)
+		require.NotEmpty(t, illegal.Allowed, "%v", illegal)
+	}
+}
+
+// TestLogFile: a log survives its file, and what is none is refused in a line.
+func TestLogFile(t *testing.T) {
+	l := logs(t)["transfer_h2d/three lists in a wide window"]
+	var file bytes.Buffer
+	_, err := l.WriteTo(&file)
+	require.NoError(t, err)
+	got, err := ReadLog(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, l, got)
+	change := func(at int, to byte) []byte {
+		data := bytes.Clone(file.Bytes())
+		data[at] = to
+		return data
+	}
+	for want, data := range map[string][]byte{
+		"does not begin like one": []byte("package spec"),
+		"version 2":               change(8, 2),
+		"cut short after":         file.Bytes()[:file.Len()-8],
+		"window of 0":             change(16, 0),
+		"device of 0 channels":    change(32, 0),
+		"2 mailboxes and 3":       change(48, 3),
+		"reserved bits":           change(8*(logHeader+1)+7, 1),
+	} {
+		_, err := ReadLog(bytes.NewReader(data))
+		require.ErrorIs(t, err, ErrLog)
+		require.ErrorContains(t, err, want)
+	}
+	require.False(t, errors.Is(Verify(l), ErrLog))
+}
+
+// BenchmarkVerify reports slots a second.
+func BenchmarkVerify(b *testing.B) {
+	o := talk.Open{Next: [2]uint64{1, 1}, Generation: 3}
+	l := &Log{Window: 4, Limit: 1 << 40, Channels: 64, Mailboxes: 2, Islands: 1, Records: opened(&o, talk.Channel)}
+	for id := uint64(1); id <= 100_000; id++ {
+		var put, ack abi.Slot
+		put.Header = uint64(abi.MakeHeader(abi.TypeDirect, 8, talk.Epoch, uint16(id), talk.Channel))
+		ack.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, talk.Epoch, uint16(id), talk.Channel))
+		*ack.Ack() = abi.Ack{Transaction: id, State: abi.StateConsumed}
+		l.Records = append(l.Records, Record{Mailbox: 1, Slot: put}, Record{Mailbox: 1, Taken: true, Slot: ack})
+	}
+	begin := time.Now()
+	for b.Loop() {
+		require.NoError(b, Verify(l))
+	}
+	b.ReportMetric(float64(b.N*len(l.Records))/time.Since(begin).Seconds(), "slots/s")
+}
