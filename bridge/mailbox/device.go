@@ -47,6 +47,7 @@ type Device struct {
 	wakeups, spurious, doorbells, full,
 	dropped, faults, resets atomic.Uint64
 	meters meters
+	slots  atomic.Pointer[SlotLog] // for the mailboxes of later epochs
 }
 
 var _ bridge.Device = (*Device)(nil)

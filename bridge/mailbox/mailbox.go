@@ -25,6 +25,8 @@ type mailbox struct {
 	mask   uint64
 	shift  int
 
+	log atomic.Pointer[SlotLog] // nil: nobody logs slots
+
 	h2d, d2h         []abi.Slot
 	h2dHead, d2hHead *uint64
 
@@ -100,6 +102,9 @@ func (b *mailbox) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
 	if b.tx.dead || !b.hasRoomLocked(1, limit) {
 		return b.refuse()
 	}
+	if l := b.log.Load(); l != nil {
+		l.add(b, false, uint64(h), p)
+	}
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail++
 	wake := b.asleepLocked()
@@ -115,6 +120,10 @@ func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint
 	b.tx.Lock()
 	if b.tx.dead || !b.hasRoomLocked(2, b.room(proto.RoomNormal)) {
 		return b.refuse()
+	}
+	if l := b.log.Load(); l != nil {
+		l.add(b, false, uint64(h), p)
+		l.add(b, false, uint64(h2), p2)
 	}
 	b.storeLocked(b.tx.tail+1, h2, p2)
 	b.storeLocked(b.tx.tail, h, p)
@@ -155,6 +164,9 @@ func (b *mailbox) takeLocked(s *abi.Slot) bool {
 	}
 	s.Header = h
 	s.Payload = b.d2h[b.rx.head&b.mask].Payload
+	if l := b.log.Load(); l != nil {
+		l.add(b, true, s.Header, &s.Payload)
+	}
 	b.rx.head++
 	b.aimLocked()
 	if b.rx.head-b.rx.published > b.mask>>2 {
@@ -284,6 +296,7 @@ func newMailbox(ep *epoch, index int) *mailbox {
 	b.runner, _ = ep.dev.port.(Runner)
 	b.runs = &ep.runs[b.island]
 	b.asleep = &ep.area.Island[b.island].Word
+	b.log.Store(ep.dev.slots.Load())
 	b.mask = uint64(h.Slots - 1)
 	b.shift = bits.TrailingZeros(uint(h.Slots))
 	b.h2d, b.d2h, b.h2dHead, b.d2hHead = ep.mailbox(index)

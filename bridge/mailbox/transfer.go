@@ -388,6 +388,9 @@ func (x *transfer) feedLocked() (full, asleep bool) {
 	for ok && k < x.filled && !b.tx.dead && b.hasRoomLocked(1, b.room(proto.RoomList)) {
 		n := l.Cut.Fill(k, s.Gather())
 		hd := x.h.header(abi.TypeIndList, n|flag, x.id)
+		if l := b.log.Load(); l != nil {
+			l.add(b, false, uint64(hd), &s.Payload)
+		}
 		b.storeLocked(b.tx.tail, hd, &s.Payload)
 		b.tx.tail++
 		l.Sent++

@@ -34,13 +34,13 @@ func openDevice(t *testing.T, options string) bridge.Device {
 }
 
 // TestConformance runs every rule of the contract on the default shape.
-func TestConformance(t *testing.T) { bridgetest.Run(t, openDevice) }
+func TestConformance(t *testing.T) { bridgetest.Run(t, openVerified) }
 
 // TestConformanceOfPages runs the rules about transfers on a device that knows page
 // entries alone.
 func TestConformanceOfPages(t *testing.T) {
 	bridgetest.RunTransfers(t, func(t *testing.T, options string) bridge.Device {
-		dev := openDevice(t, "runs=0&"+options)
+		dev := openVerified(t, "runs=0&"+options)
 		require.False(t, dev.Info().Runs)
 		return dev
 	})
@@ -50,7 +50,7 @@ func TestConformanceOfPages(t *testing.T) {
 // transfers, as the card of the paper.
 func TestConformanceOfTheCard(t *testing.T) {
 	bridgetest.RunTransfers(t, func(t *testing.T, options string) bridge.Device {
-		return openDevice(t, "runs=0&eager=0&"+options)
+		return openVerified(t, "runs=0&eager=0&"+options)
 	})
 }
 

@@ -15,15 +15,15 @@ var (
 
 // TestSoak: whatever ends calls, nothing is lost, doubled or changed. A campaign
 // is -faults 100000.
-func TestSoak(t *testing.T) { bridgetest.Soak(t, openDevice, *faults) }
+func TestSoak(t *testing.T) { bridgetest.Soak(t, openVerified, *faults) }
 
 // TestSoakRepeats: the same while rounds repeat, with several engines.
 func TestSoakRepeats(t *testing.T) {
 	bridgetest.Soak(t, func(t *testing.T, options string) bridge.Device {
-		return openDevice(t, options+"&engines=2&busy=5")
+		return openVerified(t, options+"&engines=2&busy=5")
 	}, *faults/4)
 }
 
 // TestChaos: whatever is called at the same time, nobody breaks the protocol. A
 // campaign is -calls 1000000.
-func TestChaos(t *testing.T) { bridgetest.Chaos(t, openDevice, *calls) }
+func TestChaos(t *testing.T) { bridgetest.Chaos(t, openVerified, *calls) }
