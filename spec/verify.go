@@ -63,6 +63,9 @@ type place struct {
 	waiting *Record
 	index   int
 	ignored bool // the device's offer, by a call that closes the half and has not put CLOSE
+	// Transactions for which WITHDRAW and ABORT were put, by half, and pages posted.
+	withdrawn, aborted [2]uint64
+	posted             uint64
 }
 
 // Verify accepts a log exactly if it is a path of the tables. Else the error is an *IllegalError.
@@ -249,14 +252,21 @@ func looked(to []place, at *place) []place {
 	if at.ignored && isOfOffer(&slot, at.model.Half(abi.D2H).ID) {
 		return to // of two at a time, whatever the host does
 	}
-	next := place{model: at.model, ignored: at.ignored}
+	next := *at
+	next.waiting = nil
 	event, _, _ := next.model.Take(&slot) // has no errors
-	if event == proto.EventFault {
+	switch event {
+	case proto.EventFault:
 		return to
+	case proto.EventWithdrawn:
+		if slot.Note().Direction == uint32(abi.D2H) {
+			next.posted = 0
+		}
 	}
 	to = append(to, next)
 	if d2h.Marks()&proto.MarkClosed == 0 && event == proto.EventOffer { // or a call closes the half already
-		other := place{model: at.model, ignored: true}
+		other := *at
+		other.waiting, other.ignored = nil, true
 		if _, err := other.model.Do("shut", abi.D2H); err == nil {
 			if e, _, _ := other.model.Take(&slot); e != proto.EventFault {
 				to = append(to, other)
@@ -264,7 +274,8 @@ func looked(to []place, at *place) []place {
 		}
 	}
 	if d2h.State() == proto.StateOffered && event == proto.EventRecalled { // or a call looks at the offer
-		other := place{model: at.model}
+		other := *at
+		other.waiting = nil
 		if _, err := other.model.Do("hold", abi.D2H); err == nil {
 			_, _, _ = other.model.Take(&slot) // the other can, too
 			to = append(to, other)
@@ -300,14 +311,14 @@ func (v *verifier) put(i int, r *Record, p *path) error {
 			waits = &at
 			seen = looked(seen, &at)
 		}
-		if err := puts(&at.model, &slot); err != nil {
+		if err := at.puts(&slot); err != nil {
 			why = err
 			continue
 		}
 		p.next = append(p.next, at)
 	}
 	for k := range seen {
-		if puts(&seen[k].model, &slot) == nil {
+		if seen[k].puts(&slot) == nil {
 			p.next = append(p.next, seen[k])
 		}
 	}
@@ -330,6 +341,35 @@ func (v *verifier) put(i int, r *Record, p *path) error {
 // closes reports whether the host closes its d2h half.
 func closes(s *abi.Slot) bool {
 	return abi.Header(s.Header).Type() == abi.TypeClose && s.Close().Halves>>abi.D2H&1 != 0
+}
+
+// puts has the host put a slot. It may have decided to do so before it looked at slots that it took
+// meanwhile: what asks back, ends or answers a transaction may cross its end, once.
+func (at *place) puts(s *abi.Slot) error {
+	h := abi.Header(s.Header)
+	d := abi.Direction(s.Note().Direction & 1)
+	once := &at.posted
+	switch {
+	case h.Type() == abi.TypeWithdraw:
+		once = &at.withdrawn[d]
+	case h.Type() == abi.TypeAbort:
+		once = &at.aborted[d]
+	case h.Type() != abi.TypeEager || h.Length()&abi.ListD2H == 0:
+		return puts(&at.model, s)
+	default:
+		d = abi.D2H
+	}
+	id := s.Payload[0]
+	before := at.model
+	err := puts(&at.model, s)
+	if err != nil {
+		at.model = before
+		if id != before.Half(d).ID || *once == id {
+			return err
+		}
+	}
+	*once = id
+	return nil
 }
 
 // puts has the host of a model put a slot. A call that answers an offer holds it first.
@@ -370,7 +410,8 @@ func (p *path) prune() {
 	for i := range p.at {
 		same := false
 		for k := range kept {
-			same = same || kept[k].waiting == p.at[i].waiting && kept[k].ignored == p.at[i].ignored && kept[k].model.Equal(&p.at[i].model)
+			same = same || kept[k].waiting == p.at[i].waiting && kept[k].ignored == p.at[i].ignored &&
+				kept[k].withdrawn == p.at[i].withdrawn && kept[k].aborted == p.at[i].aborted && kept[k].posted == p.at[i].posted && kept[k].model.Equal(&p.at[i].model)
 		}
 		if !same {
 			kept = append(kept, p.at[i])

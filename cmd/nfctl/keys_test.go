@@ -79,7 +79,7 @@ var outputs = map[string]record{
 	"reg": registerRecord{}, "reg wait": interruptRecord{},
 	"list": listRecord{}, "info": infoRecord{}, "channels": channelsRecord{}, "programs": programsRecord{},
 	"top": topRecord{}, "ping": pingRecord{}, "latency": latencyLayersRecord{}, "events": eventRecord{}, "health": healthRecord{},
-	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "version": versionRecord{},
+	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "verify": verifyRecord{}, "version": versionRecord{},
 	"open": openedRecord{}, "close": openedRecord{}, "send": messageRecord{}, "receive": messageRecord{},
 	"reset": changedRecord{}, "resume": changedRecord{}, "drain": drainRecord{}, "load": loadRecord{},
 	"start": processRecord{}, "stop": stoppedRecord{}, "program": programRecord{}, "ps": psRecord{}, "groups": groupsRecord{},
