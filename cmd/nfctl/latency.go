@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // latencyLayersRecord is the output of nfctl latency for one interval.
@@ -64,8 +65,8 @@ type latencyOptions struct {
 
 func (o latencyOptions) check() error {
 	switch {
-	case o.every == 0 || o.every > nfcomms.TraceEveryMost:
-		return usagef("--every %d is not 1 to %d", o.every, nfcomms.TraceEveryMost)
+	case o.every == 0 || o.every > trace.MaxEvery:
+		return usagef("--every %d is not 1 to %d", o.every, trace.MaxEvery)
 	case o.interval < 10*time.Millisecond || o.interval > time.Hour:
 		return usagef("--interval %v is not 10ms to 1h", o.interval)
 	case o.length < 0:

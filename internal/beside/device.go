@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // Device runs the methods of a device at an address, and of everything that it gives, beside each
@@ -56,7 +57,7 @@ type deviceWorld struct {
 	channels    []*nfcomms.Channel
 	region      *nfcomms.Region
 	listener    *nfcomms.Listener // nil: there is none
-	tracer      *nfcomms.Tracer
+	tracer      *trace.Tracer
 	instance    *nfcomms.Instance
 	fabric      nfcomms.Fabric // nil: there is none
 	window      nfcomms.HostWindow
@@ -88,7 +89,7 @@ func openDevice(ctx context.Context, address string) (w *deviceWorld, err error)
 		w.instance, err = w.device.Run(ctx, nfcomms.Program{Name: "loopback", Targets: 2})
 	}
 	if err == nil {
-		w.tracer, err = w.device.Trace(ctx, nfcomms.TraceOptions{Every: 1, Keep: 16})
+		w.tracer, err = trace.Start(ctx, w.device, trace.Options{Every: 1, Keep: 16})
 	}
 	if err == nil {
 		w.channels = append(w.instance.Channels, ch)
@@ -209,7 +210,6 @@ func (w *deviceWorld) arguments() map[reflect.Type]func() any {
 	recipe(all, func() nfcomms.ProcessID { return one(w.instance.Process.ID, 1, 0) })
 	recipe(all, func() nfcomms.Program { return nfcomms.Program{Name: one("loopback", "hold", "none"), Targets: 1} })
 	recipe(all, w.target)
-	recipe(all, func() nfcomms.TraceOptions { return nfcomms.TraceOptions{Every: one(1, 64)} })
 	recipe(all, func() *nfcomms.Device { return w.device })
 	recipe(all, func() *nfcomms.Future { return w.channels[1].SendAsync(w.ctx, []byte("added")) })
 	recipe(all, func() func(context.Context, *nfcomms.Generation) error {

@@ -97,10 +97,10 @@ func TestBadInput(t *testing.T) {
 		"image shorter":          {load(c, nic0, 5, 4), refusal{codes.InvalidArgument, "INVALID", "chunk", "ends after 4 of 5"}},
 		"image longer":           {load(c, nic0, 5, 6), refusal{codes.InvalidArgument, "INVALID", "chunk", "longer than the 5"}},
 		"image no program":       {load(c, nic0, 5, 5), refusal{codes.InvalidArgument, "INVALID", "", "image of 5 bytes"}},
-		"trace of unknown":       {trace(c, &nfcommsv1.WatchLatencyRequest{Name: "devices/none"}), noDevice},
-		"trace of too few":       {trace(c, &nfcommsv1.WatchLatencyRequest{Name: nic0, Every: 1<<30 + 1}), refusal{codes.InvalidArgument, "INVALID", "every", "one call in"}},
-		"trace too often":        {trace(c, &nfcommsv1.WatchLatencyRequest{Name: nic0, Interval: durationpb.New(1)}), refusal{codes.InvalidArgument, "INVALID", "interval", "1ns is not 10ms"}},
-		"trace backwards":        {trace(c, &nfcommsv1.WatchLatencyRequest{Name: nic0, Interval: durationpb.New(-1)}), refusal{codes.InvalidArgument, "INVALID", "interval", "is not 10ms"}},
+		"trace of unknown":       {traced(c, &nfcommsv1.WatchLatencyRequest{Name: "devices/none"}), noDevice},
+		"trace of too few":       {traced(c, &nfcommsv1.WatchLatencyRequest{Name: nic0, Every: 1<<30 + 1}), refusal{codes.InvalidArgument, "INVALID", "every", "one call in"}},
+		"trace too often":        {traced(c, &nfcommsv1.WatchLatencyRequest{Name: nic0, Interval: durationpb.New(1)}), refusal{codes.InvalidArgument, "INVALID", "interval", "1ns is not 10ms"}},
+		"trace backwards":        {traced(c, &nfcommsv1.WatchLatencyRequest{Name: nic0, Interval: durationpb.New(-1)}), refusal{codes.InvalidArgument, "INVALID", "interval", "is not 10ms"}},
 		"load without header":    {upload(c, &nfcommsv1.LoadProgramRequest{}), refusal{codes.InvalidArgument, "INVALID", "header", "has none"}},
 		"load nothing":           {upload(c), refusal{codes.InvalidArgument, "INVALID", "header", "before it began"}},
 		"load an empty chunk":    {upload(c, header(nic0, 5), chunk(0)), refusal{codes.InvalidArgument, "INVALID", "chunk", "empty"}},
@@ -151,7 +151,7 @@ func ping(c *control.Client, name string) func(context.Context) error {
 	}
 }
 
-func trace(c *control.Client, req *nfcommsv1.WatchLatencyRequest) func(context.Context) error {
+func traced(c *control.Client, req *nfcommsv1.WatchLatencyRequest) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := watchLatency(ctx, c, req)
 		return err

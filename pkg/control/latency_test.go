@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // often is the interval of the watches here.
@@ -64,8 +65,8 @@ func TestWatchLatency(t *testing.T) {
 		_, err = s.Recv()
 	}
 	require.ErrorIs(t, err, context.Canceled)
-	for range nfcomms.TracersMost {
-		free := func() bool { _, err := dev.Trace(ctx, nfcomms.TraceOptions{}); return err == nil }
+	for range trace.MaxTracers {
+		free := func() bool { _, err := trace.Start(ctx, dev, trace.Options{}); return err == nil }
 		require.Eventually(t, free, time.Minute, time.Millisecond)
 	}
 	_, err = watchLatency(ctx, c, &nfcommsv1.WatchLatencyRequest{Name: nic0})

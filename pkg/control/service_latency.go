@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // Bounds of WatchLatency.
@@ -34,7 +34,7 @@ func (v diagnosticService) WatchLatency(req *nfcommsv1.WatchLatencyRequest, stre
 		return err
 	}
 	ctx := stream.Context()
-	t, err := dev.Trace(ctx, nfcomms.TraceOptions{Every: int(req.GetEvery()), Keep: latencyKept})
+	t, err := trace.Start(ctx, dev, trace.Options{Every: int(req.GetEvery()), Keep: latencyKept})
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (s *Server) unlisted(d *device) error {
 
 // latencyOf returns the interval of a request whose numbers are within their bounds.
 func latencyOf(req *nfcommsv1.WatchLatencyRequest) (time.Duration, error) {
-	if req.GetEvery() > nfcomms.TraceEveryMost {
-		return 0, invalid("every", "one call in %d, at most %d", req.GetEvery(), nfcomms.TraceEveryMost)
+	if req.GetEvery() > trace.MaxEvery {
+		return 0, invalid("every", "one call in %d, at most %d", req.GetEvery(), trace.MaxEvery)
 	}
 	if req.GetInterval() == nil {
 		return latencyInterval, nil
@@ -83,7 +83,7 @@ func latencyOf(req *nfcommsv1.WatchLatencyRequest) (time.Duration, error) {
 }
 
 // latency is what was measured in an interval.
-func latency(t nfcomms.Trace) *nfcommsv1.WatchLatencyResponse {
+func latency(t trace.Result) *nfcommsv1.WatchLatencyResponse {
 	r := &nfcommsv1.WatchLatencyResponse{Lost: t.Lost, Wrong: t.Wrong}
 	if t.ClockKnown {
 		r.ClockError = durationpb.New(t.ClockError)
@@ -98,6 +98,6 @@ func latency(t nfcomms.Trace) *nfcommsv1.WatchLatencyResponse {
 	return r
 }
 
-func times(t nfcomms.Times) *nfcommsv1.Times {
+func times(t trace.Times) *nfcommsv1.Times {
 	return &nfcommsv1.Times{Mean: durationpb.New(t.Mean), P50: durationpb.New(t.P50), P99: durationpb.New(t.P99), Max: durationpb.New(t.Max)}
 }

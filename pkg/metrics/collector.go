@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // Options adjusts a collector. The zero value is valid.
@@ -18,8 +19,8 @@ type Options struct {
 	Channels bool
 	// Trace adds histograms of the layers of calls: one call in so many, of
 	// each device from its first scrape on, is measured layer by layer (see
-	// [nfcomms.Device.Trace]). 0: none. NewCollector panics if it is negative
-	// or over nfcomms.TraceEveryMost.
+	// [trace.Start]). 0: none. NewCollector panics if it is negative
+	// or over trace.MaxEvery.
 	Trace int
 	// MaxSeries bounds the series of the collector, of all devices and
 	// channels together; one sum of devices is always shown. What does not
@@ -51,8 +52,8 @@ func NewCollector(devices func() iter.Seq2[string, *nfcomms.Device], o Options) 
 	if o.MaxSeries <= 0 {
 		o.MaxSeries = DefaultMaxSeries
 	}
-	if o.Trace < 0 || o.Trace > nfcomms.TraceEveryMost {
-		panic(fmt.Sprintf("metrics: trace one call in %d, 0 to %d", o.Trace, nfcomms.TraceEveryMost))
+	if o.Trace < 0 || o.Trace > trace.MaxEvery {
+		panic(fmt.Sprintf("metrics: trace one call in %d, 0 to %d", o.Trace, trace.MaxEvery))
 	}
 	return &collector{
 		devices: devices, options: o,

@@ -7,6 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // traceTime bounds how long a scrape waits for a device whose calls it begins to trace.
@@ -14,15 +15,15 @@ const traceTime = 100 * time.Millisecond
 
 // layerTable is what the calls of a device took in each layer, since somebody first scraped it.
 type layerTable struct {
-	tracer *nfcomms.Tracer
-	times  [2][len(paths)][nfcomms.LayerCount]meter.Path // by direction and path
+	tracer *trace.Tracer
+	times  [2][len(paths)][trace.Layers]meter.Path // by direction and path
 
 	lost, wrong uint64 // guarded by the collector
 }
 
 // layers are the sums of a layerTable, or of several.
 type layers struct {
-	times       [2][len(paths)][nfcomms.LayerCount]nfcomms.PathProfile
+	times       [2][len(paths)][trace.Layers]nfcomms.PathProfile
 	lost, wrong uint64
 	clockError  time.Duration // zero where it is not known
 }
@@ -39,7 +40,7 @@ func (c *collector) layersOf(dev *nfcomms.Device) *layers {
 	defer c.mu.Unlock()
 	t := c.layers[dev]
 	if t == nil {
-		tracer, err := dev.Trace(ctx, nfcomms.TraceOptions{Every: c.options.Trace})
+		tracer, err := trace.Start(ctx, dev, trace.Options{Every: c.options.Trace})
 		if err != nil {
 			return nil
 		}
@@ -61,11 +62,11 @@ func (c *collector) endLayers(listed map[*nfcomms.Device]bool) {
 	}
 }
 
-// update adds the calls of a trace, each to all layers of its operation, so that their means add
+// update adds the calls of a result, each to all layers of its operation, so that their means add
 // up to that of the call.
-func (t *layerTable) update(trace nfcomms.Trace) *layers {
-	for i := range trace.Spans {
-		s := &trace.Spans[i]
+func (t *layerTable) update(r trace.Result) *layers {
+	for i := range r.Spans {
+		s := &r.Spans[i]
 		direction, path := abi.H2D, 0
 		if s.Receive {
 			direction = abi.D2H
@@ -77,9 +78,9 @@ func (t *layerTable) update(trace nfcomms.Trace) *layers {
 			t.times[direction][path][l].Took(took, s.Bytes)
 		}
 	}
-	t.lost += trace.Lost
-	t.wrong += trace.Wrong
-	all := &layers{lost: t.lost, wrong: t.wrong, clockError: trace.ClockError}
+	t.lost += r.Lost
+	t.wrong += r.Wrong
+	all := &layers{lost: t.lost, wrong: t.wrong, clockError: r.ClockError}
 	all.each(func(d, p, l int, to *nfcomms.PathProfile) { t.times[d][p][l].AddTo(to) })
 	return all
 }
@@ -115,7 +116,7 @@ func (s *snapshot) showLayers(out *scrape) {
 	}
 	s.layers.each(func(d, p, l int, of *nfcomms.PathProfile) {
 		if of.Time > 0 {
-			out.durations(fLayerTime, of, layerBuckets, s.name, directions[d], paths[p], nfcomms.Layer(l).String())
+			out.durations(fLayerTime, of, layerBuckets, s.name, directions[d], paths[p], trace.Layer(l).String())
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 const layerTime = "nfcomms_layer_duration_seconds"
@@ -133,21 +134,21 @@ func TestLayersEndWithTheListing(t *testing.T) {
 		}
 	}, Options{Trace: 64})
 	scrapeOnce(t, c)
-	var tracers []*nfcomms.Tracer
-	trace := func() error {
-		tr, err := dev.Trace(t.Context(), nfcomms.TraceOptions{})
+	var tracers []*trace.Tracer
+	begin := func() error {
+		tr, err := trace.Start(t.Context(), dev, trace.Options{})
 		if err == nil {
 			tracers = append(tracers, tr)
 		}
 		return err
 	}
-	for range nfcomms.TracersMost - 1 {
-		require.NoError(t, trace())
+	for range trace.MaxTracers - 1 {
+		require.NoError(t, begin())
 	}
-	require.ErrorIs(t, trace(), nfcomms.ErrBusy)
+	require.ErrorIs(t, begin(), nfcomms.ErrBusy)
 	listed = false
 	scrapeOnce(t, c)
-	require.NoError(t, trace())
+	require.NoError(t, begin())
 	listed = true
 	all := scrapeOnce(t, c)
 	require.NotContains(t, all, "nfcomms_trace_lost_calls_total")
@@ -157,7 +158,7 @@ func TestLayersEndWithTheListing(t *testing.T) {
 }
 
 func TestTraceOption(t *testing.T) {
-	for _, every := range []int{-1, nfcomms.TraceEveryMost + 1} {
+	for _, every := range []int{-1, trace.MaxEvery + 1} {
 		require.Panics(t, func() { NewCollector(One("dev0", nil), Options{Trace: every}) })
 	}
 }

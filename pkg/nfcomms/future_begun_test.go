@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/internal/over"
 )
 
 // ways are how a program learns that futures have ended.
@@ -148,11 +150,11 @@ func TestFuturesBeginBesideATracer(t *testing.T) {
 		require.NoError(t, err)
 		return f
 	}
-	for _, every := range []int{1, TraceEveryMost} { // the chance of the second is one in 10^9
-		tr, err := dev.Trace(ctx, TraceOptions{Every: every})
+	for _, every := range []int{1, over.MaxEvery} { // the chance of the second is one in 10^9
+		tr, err := dev.trace(ctx, every, 0)
 		require.NoError(t, err)
 		require.Equal(t, every == 1, future().begun == nil)
-		require.Equal(t, every == 1, len(tr.Take(ctx).Spans) == 1)
+		require.Equal(t, every == 1, len(tr.Take(ctx).Calls) == 1)
 		tr.Close()
 		require.NotNil(t, future().begun, "nobody measures")
 	}

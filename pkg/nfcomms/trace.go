@@ -9,82 +9,28 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/internal/over"
 )
 
-// Bounds of what traces keep.
-const (
-	// TracersMost is how many tracers a device may have at a time.
-	TracersMost = 8
-	// TraceEveryMost is the largest TraceOptions.Every.
-	TraceEveryMost = 1 << 30
-	// TraceKeepMost is the largest TraceOptions.Keep.
-	TraceKeepMost = 1 << 16
-)
+// Where a tracer is not told how often to measure, and how many calls to hold.
+const defaultEvery, defaultKeep = 64, 1024
 
-// Layer is a part of a call's way, see the constants.
-type Layer = stamp.Layer
-
-// Layers of a call, in the order in which one to the device passes them.
-const (
-	LayerMarshal    = stamp.Marshal    // the object's bytes are found or copied, and reach the back end
-	LayerQueue      = stamp.Queue      // behind other calls of the half
-	LayerPin        = stamp.Pin        // memory is held, and made known to the device
-	LayerSubmit     = stamp.Submit     // slots are put and the device rung, or the driver is called
-	LayerDevice     = stamp.Device     // all from submit to completion, where answers have no stamps
-	LayerPickup     = stamp.Pickup     // until the device takes the offer
-	LayerTarget     = stamp.Target     // until the other end comes
-	LayerDMA        = stamp.DMA        // bytes move
-	LayerCompletion = stamp.Completion // until the host has the answer
-	LayerWakeup     = stamp.Wakeup     // until a caller that slept runs again
-	LayerReturn     = stamp.Return     // memory is let go, and the caller has its result
-	LayerCount      = stamp.Layers     // their number
-)
-
-// TraceOptions is what a tracer measures. The zero value is valid.
-type TraceOptions struct {
-	// Every picks one call in so many, by chance, of all channels together; 0 means 64.
-	Every int
-	// Keep is how many calls the tracer holds that were not taken yet. Of more it holds
-	// a choice, each as likely as any other, and counts the rest as lost. 0 means 1024.
-	Keep int
-}
-
-// check fills in the defaults. ErrInvalid for what is out of bounds.
-func (o *TraceOptions) check() error {
+// checkTrace returns ErrInvalid for what is out of bounds.
+func checkTrace(every, keep int) error {
 	switch {
-	case o.Every < 0 || o.Every > TraceEveryMost:
-		return fmt.Errorf("one call in %d, 1 to %d: %w", o.Every, TraceEveryMost, ErrInvalid)
-	case o.Keep < 0 || o.Keep > TraceKeepMost:
-		return fmt.Errorf("keep %d calls, 1 to %d: %w", o.Keep, TraceKeepMost, ErrInvalid)
-	}
-	if o.Every == 0 {
-		o.Every = 64
-	}
-	if o.Keep == 0 {
-		o.Keep = 1024
+	case every < 0 || every > over.MaxEvery:
+		return fmt.Errorf("one call in %d, 1 to %d: %w", every, over.MaxEvery, ErrInvalid)
+	case keep < 0 || keep > over.MaxKeep:
+		return fmt.Errorf("keep %d calls, 1 to %d: %w", keep, over.MaxKeep, ErrInvalid)
 	}
 	return nil
 }
 
-// Span is one call that was measured, layer by layer.
-type Span struct {
-	Op string // "send", "receive", "send transfer" or "receive transfer"
-	// Receive and Transfer tell the operations apart: to or from the host, a message or a transfer.
-	Receive, Transfer bool
-	Target            Target
-	Start             time.Time
-	Bytes             int
-	Whole             time.Duration // the sum of Layers
-	Layers            [LayerCount]time.Duration
-}
-
-// Tracer measures calls of a device. Its methods are safe for concurrent use. Whoever does not need
-// it any more must Close it.
-type Tracer struct {
+// tracer measures calls of a device; package trace documents it.
+type tracer struct {
 	dev   *Device
 	every uint64
 	keep  uint64
@@ -95,26 +41,23 @@ type Tracer struct {
 	lost  uint64
 }
 
-// Trace begins to measure calls that send or receive, messages and transfers alike, and deliver
-// something; tries, Selects, and transfers with functions are not measured. While nobody traces a
-// device that costs nothing. ErrBusy if the device has TracersMost tracers, ErrInvalid for options
-// out of bounds. A reset does not end a tracer.
-func (d *Device) Trace(ctx context.Context, o TraceOptions) (*Tracer, error) {
-	if err := o.check(); err != nil {
+// trace begins to measure, see trace.Start.
+func (d *Device) trace(ctx context.Context, every, keep int) (*tracer, error) {
+	if err := checkTrace(every, keep); err != nil {
 		return nil, d.fail(opTrace, 0, err)
 	}
 	if err := d.align(ctx); err != nil {
 		return nil, d.fail(opTrace, 0, err)
 	}
-	t := &Tracer{dev: d, every: uint64(o.Every), keep: uint64(o.Keep)}
+	t := &tracer{dev: d, every: uint64(cmp.Or(every, defaultEvery)), keep: uint64(cmp.Or(keep, defaultKeep))}
 	d.clock.mu.Lock()
 	defer d.clock.mu.Unlock()
 	var all tracing
 	if now := d.tracing.Load(); now != nil {
 		all = *now
 	}
-	if len(all) == TracersMost {
-		return nil, d.fail(opTrace, 0, fmt.Errorf("%d tracers: %w", TracersMost, ErrBusy))
+	if len(all) == over.MaxTracers {
+		return nil, d.fail(opTrace, 0, fmt.Errorf("%d tracers: %w", over.MaxTracers, ErrBusy))
 	}
 	all = append(slices.Clone(all), t)
 	d.tracing.Store(&all)
@@ -122,7 +65,7 @@ func (d *Device) Trace(ctx context.Context, o TraceOptions) (*Tracer, error) {
 }
 
 // Close ends the tracer. It is idempotent.
-func (t *Tracer) Close() {
+func (t *tracer) Close() {
 	d := t.dev
 	d.clock.mu.Lock()
 	defer d.clock.mu.Unlock()
@@ -130,7 +73,7 @@ func (t *Tracer) Close() {
 	if now == nil {
 		return
 	}
-	rest := slices.DeleteFunc(slices.Clone(*now), func(one *Tracer) bool { return one == t })
+	rest := slices.DeleteFunc(slices.Clone(*now), func(one *tracer) bool { return one == t })
 	if len(rest) == 0 {
 		d.tracing.Store(nil)
 	} else {
@@ -138,10 +81,8 @@ func (t *Tracer) Close() {
 	}
 }
 
-// Take returns the calls that were measured since the last Take, in the order in which they began,
-// and how the clocks stand. The device is asked for its time again if that was more than a second
-// ago, for as long as ctx and 100 ms allow. What is taken is gone.
-func (t *Tracer) Take(ctx context.Context) Trace {
+// Take returns the calls that were measured since the last Take, in the order in which they began.
+func (t *tracer) Take(ctx context.Context) over.Trace {
 	ctx, cancel := context.WithTimeout(ctx, alignTime)
 	defer cancel()
 	_ = t.dev.align(ctx) // without it the clock of before is as good as it was
@@ -151,10 +92,10 @@ func (t *Tracer) Take(ctx context.Context) Trace {
 	t.kept, t.taken, t.lost = t.taken, nil, 0
 	t.mu.Unlock()
 	slices.SortFunc(kept, func(a, b measured) int { return cmp.Compare(a.Start(), b.Start()) })
-	r := Trace{Spans: make([]Span, 0, len(kept)), Lost: lost, ClockKnown: c.Known, ClockError: c.Error}
+	r := over.Trace{Calls: make([]over.Call, 0, len(kept)), Lost: lost, ClockKnown: c.Known, ClockError: c.Error}
 	for i := range kept {
 		s, wrong := kept[i].span(c)
-		r.Spans = append(r.Spans, s)
+		r.Calls = append(r.Calls, s)
 		if wrong {
 			r.Wrong++
 		}
@@ -167,7 +108,7 @@ func (t *Tracer) Take(ctx context.Context) Trace {
 
 // add keeps a call, or counts one as lost: where there is no room it takes the place of another
 // with the chance that all have (reservoir sampling).
-func (t *Tracer) add(c *tracedCall, n int) {
+func (t *tracer) add(c *tracedCall, n int) {
 	t.mu.Lock()
 	at := uint64(len(t.kept))
 	if at < t.keep {
@@ -184,7 +125,7 @@ func (t *Tracer) add(c *tracedCall, n int) {
 }
 
 // tracing is all tracers of a device. It is never changed once it is set.
-type tracing []*Tracer
+type tracing []*tracer
 
 // most is how often a tracer picks that picks the most: one call in so many.
 func (l tracing) most() uint64 {
@@ -361,8 +302,8 @@ type measured struct {
 }
 
 // span cuts the call into its layers.
-func (m *measured) span(clock stamp.Clock) (s Span, wrong bool) {
-	s = Span{
+func (m *measured) span(clock stamp.Clock) (s over.Call, wrong bool) {
+	s = over.Call{
 		Op: callOps[m.kind], Receive: m.kind.half() == abi.D2H, Transfer: m.kind.transfers(),
 		Target: m.target, Bytes: m.bytes, Whole: m.Whole(), Start: m.Start().Time(),
 	}

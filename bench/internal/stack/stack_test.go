@@ -12,7 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/clitest"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 var tinyStack = []string{"stack", "--payload", "64KiB", "--sizes", "4KiB,16KiB,8000", "--depth", "2", "--tests", "1"}
@@ -86,7 +86,7 @@ func TestStackJSON(t *testing.T) {
 	for _, want := range []string{">wake-up<", ">4 KiB h2d<", "simulated device", "<title>submit "} {
 		require.Contains(t, string(layers), want)
 	}
-	require.Len(t, layerColours, nfcomms.LayerCount)
+	require.Len(t, layerColours, trace.Layers)
 	for _, want := range []string{"h2d, synchronous<", "d2h, overlapped<", "d2h, overlapped, C<", "simulated device"} {
 		require.Contains(t, string(text), want)
 	}

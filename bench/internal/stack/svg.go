@@ -7,7 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/plot"
 	"github.com/nfcomms/nfcomms/internal/units"
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // Geometry of the waterfalls in pixels.
@@ -18,7 +18,7 @@ const (
 	fallColumn          = 140 // of the legend
 )
 
-// layerColours are those of the layers, by [nfcomms.Layer].
+// layerColours are those of the layers, by [trace.Layer].
 var layerColours = append(plot.Palette[:len(plot.Palette):len(plot.Palette)], "#333333")
 
 // waterfallSVG draws a bar for each size and direction: its layers, each as long as its share.
@@ -38,7 +38,7 @@ func (r *Report) waterfallSVG() string {
 	for l, colour := range layerColours {
 		x, y := 24+l%columns*fallColumn, legend+l/columns*plot.LegendRow
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="12" height="12" fill="%s"/>`+"\n", x, y, colour)
-		plot.Text(&b, float64(x+18), float64(y+11), "start", 13, nfcomms.Layer(l).String())
+		plot.Text(&b, float64(x+18), float64(y+11), "start", 13, trace.Layer(l).String())
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -14,6 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/stat"
 	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // What the price of tracing is measured with.
@@ -93,7 +94,7 @@ func (s *tracingSide) batch(ctx context.Context, d, traced int) error {
 
 // tracingRound lets two devices take turns, batch by batch, after one that is forgotten.
 func tracingRound(ctx context.Context, traced, untraced *tracingSide) error {
-	t, err := traced.dev.Trace(ctx, nfcomms.TraceOptions{Every: tracingEvery})
+	t, err := trace.Start(ctx, traced.dev, trace.Options{Every: tracingEvery})
 	if err != nil {
 		return err
 	}

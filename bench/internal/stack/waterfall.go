@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // waterfallChunks is how many chunks of a size are traced.
@@ -40,12 +41,12 @@ type Layer struct {
 	Layer string  `json:"layer"`
 	Share float64 `json:"share"` // of the time of all calls together, 0 to 1
 	TimeNS
-	index nfcomms.Layer
+	index trace.Layer
 }
 
 // waterfalls traces some chunks of each size, apart from what is timed.
 func (r *stackRig) waterfalls(ctx context.Context, dev *nfcomms.Device) (list []Waterfall, clock time.Duration, err error) {
-	t, err := dev.Trace(ctx, nfcomms.TraceOptions{Every: 1, Keep: 2 * waterfallChunks})
+	t, err := trace.Start(ctx, dev, trace.Options{Every: 1, Keep: 2 * waterfallChunks})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -63,8 +64,8 @@ func (r *stackRig) waterfalls(ctx context.Context, dev *nfcomms.Device) (list []
 	return list, clock, nil
 }
 
-func stackWaterfall(size int, w nfcomms.Waterfall) Waterfall {
-	ns := func(t nfcomms.Times) TimeNS { return TimeNS{int64(t.Mean), int64(t.P50), int64(t.P99)} }
+func stackWaterfall(size int, w trace.Waterfall) Waterfall {
+	ns := func(t trace.Times) TimeNS { return TimeNS{int64(t.Mean), int64(t.P50), int64(t.P99)} }
 	s := Waterfall{Size: size, Direction: compare.Directions[0], Calls: w.Calls, Whole: ns(w.Whole), Dominant: w.Dominant().Layer.String()}
 	if w.Receive {
 		s.Direction = compare.Directions[1]

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // setting is one row of the table.
@@ -57,7 +57,7 @@ func (c *Config) settings() []*setting {
 		text("http.web_config", "web configuration file of the Prometheus exporter toolkit", &c.HTTP.WebConfig),
 		boolean("http.pprof", "serve /debug/pprof/", &c.HTTP.Pprof),
 		boolean("http.channels", "metrics of each channel", &c.HTTP.Channels),
-		number("http.trace", "one call in so many is measured layer by layer, for metrics; 0 for none", &c.HTTP.Trace, 0, nfcomms.TraceEveryMost),
+		number("http.trace", "one call in so many is measured layer by layer, for metrics; 0 for none", &c.HTTP.Trace, 0, trace.MaxEvery),
 		number("http.max_series", "series of devices and channels; what is beyond is added up", &c.HTTP.MaxSeries, 1, 1<<20),
 		texts("roles.viewer", "who may look: user:, uid:, group:, gid:, uri:, cn:", &c.Roles.Viewer),
 		texts("roles.operator", "who may use devices as well", &c.Roles.Operator),

@@ -1,4 +1,4 @@
-package nfcomms
+package trace
 
 import (
 	"cmp"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Trace is what a tracer measured in a time.
-type Trace struct {
+// Result is what a tracer measured in a time.
+type Result struct {
 	Spans []Span
 	// Lost is how many calls were measured and found no room.
 	Lost uint64
@@ -46,11 +46,11 @@ type Waterfall struct {
 	Layers []LayerTimes // those that took any time, in the order of a call
 }
 
-// Waterfalls sums a trace up: one for each operation that there is, in alphabetical order. The means
+// Waterfalls sums a result up: one for each operation that there is, in alphabetical order. The means
 // of the layers add up to that of the whole; their medians need not.
-func (t Trace) Waterfalls() []Waterfall {
+func (r Result) Waterfalls() []Waterfall {
 	byOp := make(map[string][]Span)
-	for _, s := range t.Spans {
+	for _, s := range r.Spans {
 		byOp[s.Op] = append(byOp[s.Op], s)
 	}
 	var list []Waterfall
@@ -79,7 +79,7 @@ func waterfall(op string, spans []Span) Waterfall {
 	}
 	whole := sum(times)
 	w.Whole = timesOf(times)
-	for l := range LayerCount {
+	for l := range Layers {
 		for i, s := range spans {
 			times[i] = s.Layers[l]
 		}

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package nfcomms
+package trace_test
 
 import (
 	"context"
@@ -9,19 +9,39 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// background ends with the test, or before that if something hangs.
+func background(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func sum(times []time.Duration) (all time.Duration) {
+	for _, t := range times {
+		all += t
+	}
+	return all
+}
+
 // tracer opens a simulated device, a tracer of every call and the loopback channel.
-func tracer(t *testing.T, o TraceOptions) (*Device, *Tracer, *Channel) {
+func tracer(t *testing.T, o trace.Options) (*nfcomms.Device, *trace.Tracer, *nfcomms.Channel) {
 	t.Helper()
 	ctx := background(t)
-	dev, err := Open(ctx, "sim:")
+	dev, err := nfcomms.Open(ctx, "sim:")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	tr, err := dev.Trace(ctx, o)
+	tr, err := trace.Start(ctx, dev, o)
 	require.NoError(t, err)
 	t.Cleanup(tr.Close)
-	ch, err := dev.Subscribe(ctx, Loopback)
+	ch, err := dev.Subscribe(ctx, nfcomms.Loopback)
 	require.NoError(t, err)
 	return dev, tr, ch
 }
@@ -29,7 +49,7 @@ func tracer(t *testing.T, o TraceOptions) (*Device, *Tracer, *Channel) {
 // TestTraceAddsUp: every way of a call is measured, and its layers add up to the whole, which
 // no clock outside finds shorter.
 func TestTraceAddsUp(t *testing.T) {
-	_, tr, ch := tracer(t, TraceOptions{Every: 1})
+	_, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
 	type value [200]byte
 	begin := time.Now()
@@ -39,7 +59,7 @@ func TestTraceAddsUp(t *testing.T) {
 		_, err := ch.ReceiveInd(ctx, data)
 		require.NoError(t, err)
 	}
-	small, large := ChanOf[uint64](ch), ChanOf[value](ch)
+	small, large := nfcomms.ChanOf[uint64](ch), nfcomms.ChanOf[value](ch)
 	require.NoError(t, small.Send(ctx, 7))
 	_, err := small.Receive(ctx)
 	require.NoError(t, err)
@@ -47,7 +67,7 @@ func TestTraceAddsUp(t *testing.T) {
 	_, err = large.Receive(ctx)
 	require.NoError(t, err)
 	require.NoError(t, ch.Send(ctx, make([]byte, 5)))
-	_, err = ch.Receive(ctx, make([]byte, MessageSize))
+	_, err = ch.Receive(ctx, make([]byte, nfcomms.MessageSize))
 	require.NoError(t, err)
 	took := time.Since(begin)
 
@@ -59,18 +79,18 @@ func TestTraceAddsUp(t *testing.T) {
 	for _, s := range r.Spans {
 		require.Equal(t, s.Whole, sum(s.Layers[:]), "%+v", s)
 		require.Positive(t, s.Whole)
-		require.Equal(t, Loopback, s.Target)
+		require.Equal(t, nfcomms.Loopback, s.Target)
 		require.WithinRange(t, s.Start, begin.Add(-time.Second), time.Now().Add(time.Second))
 		all += s.Whole
 	}
 	require.LessOrEqual(t, all, took, "one call after the other")
 	require.Empty(t, tr.Take(ctx).Spans, "what is taken is gone")
-	require.Empty(t, Trace{}.Waterfalls())
-	require.Zero(t, Waterfall{}.Dominant())
+	require.Empty(t, trace.Result{}.Waterfalls())
+	require.Zero(t, trace.Waterfall{}.Dominant())
 
 	list := r.Waterfalls()
 	require.Len(t, list, 4)
-	for i, op := range []string{opReceive, opReceiveInd, opSend, opSendInd} {
+	for i, op := range []string{"receive", "receive transfer", "send", "send transfer"} {
 		w := list[i]
 		require.Equal(t, op, w.Op)
 		var mean time.Duration
@@ -87,46 +107,46 @@ func TestTraceAddsUp(t *testing.T) {
 // TestTraceFindsWhatWaits: a send that waits for its target shows that, one behind it shows the
 // queue, and a receive shows that nothing was offered.
 func TestTraceFindsWhatWaits(t *testing.T) {
-	_, tr, ch := tracer(t, TraceOptions{Every: 1})
+	_, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
-	waiting := func(d int, ready func(Half) bool) time.Time {
+	waiting := func(d int, ready func(nfcomms.Half) bool) time.Time {
 		for !ready(ch.Halves()[d]) {
 			time.Sleep(time.Millisecond)
 		}
 		return time.Now()
 	}
 	const least = 20 * time.Millisecond
-	receive := func() { _, _ = ch.Receive(ctx, make([]byte, MessageSize)) }
+	receive := func() { _, _ = ch.Receive(ctx, make([]byte, nfcomms.MessageSize)) }
 
 	first := ch.SendAsync(ctx, []byte("loopback holds it")) // and does not read until it is taken
 	<-first.Done()
 	done := make(chan error, 2)
 	go func() { done <- ch.Send(ctx, []byte("target")) }()
-	waiting(0, func(h Half) bool { return h.Waiting > 0 && h.Slept > least })
+	waiting(0, func(h nfcomms.Half) bool { return h.Waiting > 0 && h.Slept > least })
 	go func() { done <- ch.Send(ctx, []byte("queue")) }()
-	waiting(0, func(h Half) bool { return h.Queued > 0 })
+	waiting(0, func(h nfcomms.Half) bool { return h.Queued > 0 })
 	receive()
 	receive()
 	receive()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
 
-	sends := waterfallOf(t, tr.Take(ctx), opSend)
+	sends := waterfallOf(t, tr.Take(ctx), "send")
 	require.Equal(t, 3, sends.Calls)
-	require.Greater(t, layerOf(sends, LayerTarget).Max, least-least/4)
-	require.Positive(t, layerOf(sends, LayerQueue).Max)
-	require.Zero(t, layerOf(sends, LayerQueue).P50, "one of three found another call")
+	require.Greater(t, layerOf(sends, trace.Target).Max, least-least/4)
+	require.Positive(t, layerOf(sends, trace.Queue).Max)
+	require.Zero(t, layerOf(sends, trace.Queue).P50, "one of three found another call")
 
 	go func() { receive(); done <- nil }()
-	waiting(1, func(h Half) bool { return h.Slept > least })
+	waiting(1, func(h nfcomms.Half) bool { return h.Slept > least })
 	require.NoError(t, ch.Send(ctx, nil))
 	<-done
-	receives := waterfallOf(t, tr.Take(ctx), opReceive)
-	require.Greater(t, layerOf(receives, LayerTarget).Max, least-least/4)
-	require.Equal(t, LayerTarget, receives.Dominant().Layer)
+	receives := waterfallOf(t, tr.Take(ctx), "receive")
+	require.Greater(t, layerOf(receives, trace.Target).Max, least-least/4)
+	require.Equal(t, trace.Target, receives.Dominant().Layer)
 }
 
-func waterfallOf(t *testing.T, r Trace, op string) Waterfall {
+func waterfallOf(t *testing.T, r trace.Result, op string) trace.Waterfall {
 	t.Helper()
 	for _, w := range r.Waterfalls() {
 		if w.Op == op {
@@ -134,32 +154,32 @@ func waterfallOf(t *testing.T, r Trace, op string) Waterfall {
 		}
 	}
 	require.Fail(t, "no calls", op)
-	return Waterfall{}
+	return trace.Waterfall{}
 }
 
-func layerOf(w Waterfall, l Layer) LayerTimes {
+func layerOf(w trace.Waterfall, l trace.Layer) trace.LayerTimes {
 	for _, one := range w.Layers {
 		if one.Layer == l {
 			return one
 		}
 	}
-	return LayerTimes{}
+	return trace.LayerTimes{}
 }
 
 // TestTracersAreBounded: so many and no more, each with its own share of the calls and its own
 // bound of what it keeps.
 func TestTracersAreBounded(t *testing.T) {
-	dev, one, ch := tracer(t, TraceOptions{Every: 1, Keep: 3})
+	dev, one, ch := tracer(t, trace.Options{Every: 1, Keep: 3})
 	ctx := background(t)
-	rare, err := dev.Trace(ctx, TraceOptions{Every: TraceEveryMost})
+	rare, err := trace.Start(ctx, dev, trace.Options{Every: trace.MaxEvery})
 	require.NoError(t, err)
-	for n := 2; n < TracersMost; n++ {
-		more, err := dev.Trace(ctx, TraceOptions{})
+	for n := 2; n < trace.MaxTracers; n++ {
+		more, err := trace.Start(ctx, dev, trace.Options{})
 		require.NoError(t, err)
 		defer more.Close()
 	}
-	_, err = dev.Trace(ctx, TraceOptions{})
-	require.ErrorIs(t, err, ErrBusy)
+	_, err = trace.Start(ctx, dev, trace.Options{})
+	require.ErrorIs(t, err, nfcomms.ErrBusy)
 	for range 5 {
 		require.NoError(t, ch.Send(ctx, nil))
 		_, err = ch.Receive(ctx, nil)
@@ -174,7 +194,7 @@ func TestTracersAreBounded(t *testing.T) {
 	one.Close()
 	require.NoError(t, ch.Send(ctx, nil))
 	require.Empty(t, one.Take(ctx).Spans)
-	again, err := dev.Trace(ctx, TraceOptions{})
+	again, err := trace.Start(ctx, dev, trace.Options{})
 	require.NoError(t, err)
 	again.Close()
 	rare.Close()
@@ -182,34 +202,34 @@ func TestTracersAreBounded(t *testing.T) {
 
 func TestTraceRefuses(t *testing.T) {
 	ctx := background(t)
-	dev, err := Open(ctx, "sim:")
+	dev, err := nfcomms.Open(ctx, "sim:")
 	require.NoError(t, err)
-	for _, o := range []TraceOptions{{Every: -1}, {Every: TraceEveryMost + 1}, {Keep: -1}, {Keep: TraceKeepMost + 1}} {
-		_, err := dev.Trace(ctx, o)
-		require.ErrorIs(t, err, ErrInvalid)
+	for _, o := range []trace.Options{{Every: -1}, {Every: trace.MaxEvery + 1}, {Keep: -1}, {Keep: trace.MaxKeep + 1}} {
+		_, err := trace.Start(ctx, dev, o)
+		require.ErrorIs(t, err, nfcomms.ErrInvalid)
 		require.ErrorContains(t, err, "trace sim:")
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = dev.Trace(ended, TraceOptions{})
-	require.ErrorIs(t, err, ErrWithdrawn)
+	_, err = trace.Start(ended, dev, trace.Options{})
+	require.ErrorIs(t, err, nfcomms.ErrWithdrawn)
 	require.NoError(t, dev.Close())
-	_, err = dev.Trace(ctx, TraceOptions{})
-	require.ErrorIs(t, err, ErrClosed)
+	_, err = trace.Start(ctx, dev, trace.Options{})
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
 }
 
 // TestTraceWithoutClock: who holds the time service keeps it, and calls are measured still.
 func TestTraceWithoutClock(t *testing.T) {
 	ctx := background(t)
-	dev, err := Open(ctx, "sim:")
+	dev, err := nfcomms.Open(ctx, "sim:")
 	require.NoError(t, err)
 	defer dev.Close()
-	_, err = dev.Subscribe(ctx, Time)
+	_, err = dev.Subscribe(ctx, nfcomms.Time)
 	require.NoError(t, err)
-	tr, err := dev.Trace(ctx, TraceOptions{Every: 1})
+	tr, err := trace.Start(ctx, dev, trace.Options{Every: 1})
 	require.NoError(t, err)
 	defer tr.Close()
-	ch, err := dev.Subscribe(ctx, Loopback)
+	ch, err := dev.Subscribe(ctx, nfcomms.Loopback)
 	require.NoError(t, err)
 	require.NoError(t, ch.Send(ctx, nil))
 	r := tr.Take(ctx)
@@ -220,11 +240,11 @@ func TestTraceWithoutClock(t *testing.T) {
 
 // TestTraceOutlivesReset: a tracer goes on in the next epoch, and calls that failed are not in it.
 func TestTraceOutlivesReset(t *testing.T) {
-	dev, tr, ch := tracer(t, TraceOptions{Every: 1})
+	dev, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
 	require.NoError(t, dev.Reset(ctx))
 	require.Error(t, ch.Send(ctx, nil))
-	ch, err := dev.Subscribe(ctx, Loopback)
+	ch, err := dev.Subscribe(ctx, nfcomms.Loopback)
 	require.NoError(t, err)
 	require.NoError(t, ch.Send(ctx, nil))
 	require.Len(t, tr.Take(ctx).Spans, 1)
@@ -232,7 +252,7 @@ func TestTraceOutlivesReset(t *testing.T) {
 
 // TestTracePicksByChance: of calls that take turns each operation is measured.
 func TestTracePicksByChance(t *testing.T) {
-	_, tr, ch := tracer(t, TraceOptions{Every: 2, Keep: TraceKeepMost})
+	_, tr, ch := tracer(t, trace.Options{Every: 2, Keep: trace.MaxKeep})
 	ctx := background(t)
 	const rounds = 1000
 	for range rounds {
@@ -248,7 +268,7 @@ func TestTracePicksByChance(t *testing.T) {
 // TestTracersHaveTheirShares: each tracer measures as many as it asked for, whoever else does, and one
 // that comes later measures the next call of a channel that others had left alone.
 func TestTracersHaveTheirShares(t *testing.T) {
-	dev, rare, ch := tracer(t, TraceOptions{Every: TraceEveryMost})
+	dev, rare, ch := tracer(t, trace.Options{Every: trace.MaxEvery})
 	ctx := background(t)
 	exchange := func(rounds int) {
 		for range rounds {
@@ -258,10 +278,10 @@ func TestTracersHaveTheirShares(t *testing.T) {
 		}
 	}
 	exchange(10)
-	all, err := dev.Trace(ctx, TraceOptions{Every: 1, Keep: TraceKeepMost})
+	all, err := trace.Start(ctx, dev, trace.Options{Every: 1, Keep: trace.MaxKeep})
 	require.NoError(t, err)
 	for _, every := range []int{4, 10} {
-		some, err := dev.Trace(ctx, TraceOptions{Every: every, Keep: TraceKeepMost})
+		some, err := trace.Start(ctx, dev, trace.Options{Every: every, Keep: trace.MaxKeep})
 		require.NoError(t, err)
 		exchange(2000)
 		require.Len(t, all.Take(ctx).Spans, 4000)
@@ -272,7 +292,7 @@ func TestTracersHaveTheirShares(t *testing.T) {
 		require.InDelta(t, 4000/every, len(some.Take(ctx).Spans), 250, "one in %d", every)
 		some.Close()
 		exchange(10)
-		all, err = dev.Trace(ctx, TraceOptions{Every: 1, Keep: TraceKeepMost})
+		all, err = trace.Start(ctx, dev, trace.Options{Every: 1, Keep: trace.MaxKeep})
 		require.NoError(t, err)
 	}
 	require.Empty(t, rare.Take(ctx).Spans)
@@ -282,7 +302,7 @@ func TestTracersHaveTheirShares(t *testing.T) {
 // TestTraceKeepsAFairChoice: of more calls than it holds a tracer keeps early ones and late ones, in
 // the order in which they began.
 func TestTraceKeepsAFairChoice(t *testing.T) {
-	_, tr, ch := tracer(t, TraceOptions{Every: 1, Keep: 100})
+	_, tr, ch := tracer(t, trace.Options{Every: 1, Keep: 100})
 	ctx := background(t)
 	var half time.Time
 	for n := range 1000 {
@@ -310,9 +330,9 @@ func TestTraceKeepsAFairChoice(t *testing.T) {
 // does the room of what was taken.
 func TestTracedCallsAllocateNothing(t *testing.T) {
 	const keep = 50
-	_, tr, ch := tracer(t, TraceOptions{Every: 1, Keep: keep})
+	_, tr, ch := tracer(t, trace.Options{Every: 1, Keep: keep})
 	ctx := background(t)
-	msg, page := make([]byte, MessageSize), make([]byte, 4096)
+	msg, page := make([]byte, nfcomms.MessageSize), make([]byte, 4096)
 	round := func() {
 		require.NoError(t, ch.Send(ctx, msg))
 		_, err := ch.Receive(ctx, msg)
@@ -335,9 +355,9 @@ func TestTracedCallsAllocateNothing(t *testing.T) {
 // TestTracedTogether: calls of many goroutines on one half are all measured, each by itself, and with
 // one in so many that is their share.
 func TestTracedTogether(t *testing.T) {
-	dev, all, _ := tracer(t, TraceOptions{Every: 1, Keep: TraceKeepMost})
+	dev, all, _ := tracer(t, trace.Options{Every: 1, Keep: trace.MaxKeep})
 	ctx := background(t)
-	proc, err := dev.Start(ctx, Program{Name: "sink", Targets: 1})
+	proc, err := dev.Start(ctx, nfcomms.Program{Name: "sink", Targets: 1})
 	require.NoError(t, err)
 	ch, err := dev.Subscribe(ctx, proc.First)
 	require.NoError(t, err)
@@ -367,7 +387,7 @@ func TestTracedTogether(t *testing.T) {
 		require.Equal(t, calls, n)
 	}
 	all.Close()
-	some, err := dev.Trace(ctx, TraceOptions{Every: 10, Keep: TraceKeepMost})
+	some, err := trace.Start(ctx, dev, trace.Options{Every: 10, Keep: trace.MaxKeep})
 	require.NoError(t, err)
 	defer some.Close()
 	send()
@@ -377,14 +397,14 @@ func TestTracedTogether(t *testing.T) {
 // TestTraceCountsDeliveries: calls that deliver nothing bring the next one that is measured no nearer,
 // and do not stand for it.
 func TestTraceCountsDeliveries(t *testing.T) {
-	_, tr, ch := tracer(t, TraceOptions{Every: 2, Keep: TraceKeepMost})
+	_, tr, ch := tracer(t, trace.Options{Every: 2, Keep: trace.MaxKeep})
 	ctx := background(t)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	const rounds = 1000
 	for range rounds {
 		for range 3 {
-			require.ErrorIs(t, ch.Send(ended, nil), ErrWithdrawn)
+			require.ErrorIs(t, ch.Send(ended, nil), nfcomms.ErrWithdrawn)
 		}
 		require.NoError(t, ch.Send(ctx, nil))
 		_, err := ch.Receive(ctx, nil)
@@ -393,37 +413,4 @@ func TestTraceCountsDeliveries(t *testing.T) {
 	for _, w := range tr.Take(ctx).Waterfalls() {
 		require.InDelta(t, rounds/2, w.Calls, rounds/4, "%s", w.Op)
 	}
-}
-
-// TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for
-// that, and is not told that it is busy.
-func TestTraceLeavesTheTimeService(t *testing.T) {
-	dev, tr, _ := tracer(t, TraceOptions{})
-	ctx := background(t)
-	stop, asked := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(asked)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			dev.clock.mu.Lock()
-			dev.clock.at = time.Time{}
-			dev.clock.mu.Unlock()
-			tr.Take(ctx)
-		}
-	}()
-	for range 200 {
-		ch, err := dev.Subscribe(ctx, Time)
-		require.NoError(t, err)
-		require.NoError(t, ch.Close())
-	}
-	close(stop)
-	<-asked
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	_, err := dev.Subscribe(ended, Time)
-	require.ErrorIs(t, err, ErrWithdrawn)
 }

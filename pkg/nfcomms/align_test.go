@@ -1,0 +1,47 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for
+// that, and is not told that it is busy.
+func TestTraceLeavesTheTimeService(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	tr, err := dev.trace(ctx, 0, 0)
+	require.NoError(t, err)
+	defer tr.Close()
+	stop, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			dev.clock.mu.Lock()
+			dev.clock.at = time.Time{}
+			dev.clock.mu.Unlock()
+			tr.Take(ctx)
+		}
+	}()
+	for range 200 {
+		ch, err := dev.Subscribe(ctx, Time)
+		require.NoError(t, err)
+		require.NoError(t, ch.Close())
+	}
+	close(stop)
+	<-asked
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = dev.Subscribe(ended, Time)
+	require.ErrorIs(t, err, ErrWithdrawn)
+}

@@ -1,0 +1,58 @@
+package over
+
+import (
+	"context"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/stamp"
+)
+
+// Bounds of tracers.
+const (
+	MaxTracers = 8       // of a device
+	MaxEvery   = 1 << 30 // one call in so many is measured
+	MaxKeep    = 1 << 16 // calls that a tracer holds
+)
+
+// Of returns what there is of a *nfcomms.Device. Package nfcomms sets it when it is initialized.
+var Of func(device any) Device
+
+// Device is a nfcomms.Device as the packages beneath it reach it.
+type Device struct {
+	// Bridge is the device of the back end.
+	Bridge bridge.Device
+	// Address is the text that opened it.
+	Address string
+	// Fail returns an error with the context of an operation; nil of nil.
+	Fail func(op string, err error) error
+	// Trace begins to measure one call in so many, and holds at most keep; 0 means the default.
+	Trace func(ctx context.Context, every, keep int) (Tracer, error)
+}
+
+// Tracer measures calls until it is closed.
+type Tracer interface {
+	// Take returns the calls that were measured since the last Take.
+	Take(ctx context.Context) Trace
+	// Close ends the tracer.
+	Close()
+}
+
+// Trace is what a tracer measured. The fields are documented in package trace.
+type Trace struct {
+	Calls       []Call
+	Lost, Wrong uint64
+	ClockKnown  bool
+	ClockError  time.Duration
+}
+
+// Call is one call that was measured.
+type Call struct {
+	Op                string
+	Receive, Transfer bool
+	Target            bridge.Target
+	Start             time.Time
+	Bytes             int
+	Whole             time.Duration
+	Layers            [stamp.Layers]time.Duration
+}

@@ -1,0 +1,25 @@
+package nfcomms
+
+import (
+	"context"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/internal/over"
+)
+
+func init() { over.Of = func(device any) over.Device { return device.(*Device).over() } }
+
+// over is what the packages beneath this one have of the device.
+func (d *Device) over() over.Device {
+	return over.Device{
+		Bridge:  d.dev,
+		Address: d.address,
+		Fail:    func(op string, err error) error { return d.fail(op, 0, err) },
+		Trace: func(ctx context.Context, every, keep int) (over.Tracer, error) {
+			t, err := d.trace(ctx, every, keep)
+			if err != nil {
+				return nil, err
+			}
+			return t, nil
+		},
+	}
+}
