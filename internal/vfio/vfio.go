@@ -34,7 +34,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if err == nil {
 		info := bridge.Info{Address: a.String(), Driver: "vfio"}
 		var dev bridge.Device
-		if dev, err = mailbox.Open(ctx, p, info, &mailbox.Options{Log: log, Stall: opts.stall}); err == nil {
+		if dev, err = mailbox.Open(ctx, p, info, &mailbox.Options{Logger: log.Logger(), Stall: opts.stall}); err == nil {
 			return dev, nil
 		}
 		err = errors.Join(err, p.Close())
