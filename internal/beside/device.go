@@ -93,8 +93,8 @@ func openDevice(ctx context.Context, address string) (w *deviceWorld, err error)
 	}
 	if err == nil {
 		w.channels = append(w.instance.Channels, ch)
-		w.future = ch.SendAsync(ctx, []byte("future"))
-		err = w.completions.Add(w.channels[0].SendAsync(ctx, []byte("completion")))
+		w.future = nfcomms.SendCase(ch, []byte("future")).Start(ctx)
+		err = w.completions.Add(nfcomms.SendCase(w.channels[0], []byte("completion")).Start(ctx))
 	}
 	if err == nil {
 		w.listener, err = w.device.Listen(ctx, w.name)
@@ -211,7 +211,7 @@ func (w *deviceWorld) arguments() map[reflect.Type]func() any {
 	recipe(all, func() nfcomms.Program { return nfcomms.Program{Name: one("loopback", "hold", "none"), Targets: 1} })
 	recipe(all, w.target)
 	recipe(all, func() *nfcomms.Device { return w.device })
-	recipe(all, func() *nfcomms.Future { return w.channels[1].SendAsync(w.ctx, []byte("added")) })
+	recipe(all, func() *nfcomms.Future { return nfcomms.SendCase(w.channels[1], []byte("added")).Start(w.ctx) })
 	recipe(all, func() func(context.Context, *nfcomms.Generation) error {
 		return func(ctx context.Context, g *nfcomms.Generation) error {
 			return g.Instances[0].Channels[0].Send(ctx, []byte("work"))

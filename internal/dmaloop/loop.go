@@ -201,7 +201,7 @@ func (l *loop) futures(ctx context.Context) error {
 		if n < l.Transfers {
 			l.fill(p.out, n)
 			port := l.ports[n%l.Depth]
-			p.there, p.back = port.SendIndAsync(ctx, p.out), port.ReceiveIndAsync(ctx, p.in)
+			p.there, p.back = nfcomms.SendIndCase(port, p.out).Start(ctx), nfcomms.ReceiveIndCase(port, p.in).Start(ctx)
 		} else {
 			p.there, p.back = nil, nil
 		}

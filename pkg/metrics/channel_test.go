@@ -189,7 +189,7 @@ func TestChannelsOfAName(t *testing.T) {
 	require.NoError(t, err)
 	far, err := l.Accept(ctx)
 	require.NoError(t, err)
-	sent := near.SendAsync(ctx, make([]byte, 10))
+	sent := nfcomms.SendCase(near, make([]byte, 10)).Start(ctx)
 	_, err = far.Receive(ctx, make([]byte, 10))
 	require.NoError(t, err)
 	_, err = sent.Wait(ctx)

@@ -341,9 +341,9 @@ func TestSizeThatCutsAnElementIsRefused(t *testing.T) {
 		for _, err := range []error{
 			ch.SendInd(ctx, tt.data, tt.not),
 			SendStriped(ctx, tt.data, tt.not, ch),
-			func() error { _, err := ch.SendIndAsync(ctx, tt.data, tt.not).Wait(ctx); return err }(),
+			func() error { _, err := SendIndCase(ch, tt.data, tt.not).Start(ctx).Wait(ctx); return err }(),
 			func() error { _, err := Select(ctx, SendIndCase(ch, tt.data, tt.not)); return err }(),
-			func() error { _, err := ch.ReceiveIndAsync(ctx, tt.data, tt.not).Wait(ctx); return err }(),
+			func() error { _, err := ReceiveIndCase(ch, tt.data, tt.not).Start(ctx).Wait(ctx); return err }(),
 			func() error { _, err := ch.ReceiveInd(ctx, tt.data, tt.not); return err }(),
 		} {
 			if errors.Is(err, ErrInvalid) {
@@ -375,7 +375,7 @@ func TestSizeMayBeLeftOut(t *testing.T) {
 	} {
 		require.NoError(t, ch.SendInd(ctx, tt.data))
 		require.Len(t, n.got, tt.all, "%T", tt.data)
-		moved, err := ch.SendIndAsync(ctx, tt.data).Wait(ctx)
+		moved, err := SendIndCase(ch, tt.data).Start(ctx).Wait(ctx)
 		require.NoError(t, err)
 		require.Equal(t, tt.all, moved, "%T", tt.data)
 		require.NoError(t, ch.SendInd(ctx, tt.data, tt.part))
@@ -386,7 +386,7 @@ func TestSizeMayBeLeftOut(t *testing.T) {
 		moved, err = ch.ReceiveInd(ctx, tt.data)
 		require.NoError(t, err)
 		require.Equal(t, tt.all, moved, "%T", tt.data)
-		moved, err = ch.ReceiveIndAsync(ctx, tt.data).Wait(ctx)
+		moved, err = ReceiveIndCase(ch, tt.data).Start(ctx).Wait(ctx)
 		require.NoError(t, err)
 		require.Equal(t, tt.all, moved, "%T", tt.data)
 		moved, err = ch.ReceiveInd(ctx, tt.data, tt.part)

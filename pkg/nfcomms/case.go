@@ -8,11 +8,20 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Case is one alternative of Select. The zero Case is never ready.
+// Case describes an operation: a send or a receive of a device channel or a Go channel. Select lets
+// one of several take effect, Try lets this one take effect now or not at all, and Start makes a
+// future of it. A case may be used again and again; what it points to belongs to each use until
+// that has ended. The zero Case is never ready.
 type Case struct {
 	// ch and half are set for a device channel.
 	ch   *Channel
 	half abi.Direction
+	// op names the operation in errors of Start.
+	op string
+	// call is the operation as it is without Select; nil is never ready. transfer is what it
+	// moves, if that is a transfer.
+	call     func(ctx context.Context) (int, error)
+	transfer *transferOf
 	// try takes effect now or not at all; nil is never ready. A transfer
 	// that began runs to its end, or that of ctx. wake is who is armed.
 	try func(ctx context.Context, wake chan<- struct{}) (bool, error)
@@ -21,6 +30,33 @@ type Case struct {
 	taken  func(v reflect.Value, ok bool)
 	// fallback marks Default.
 	fallback bool
+}
+
+// Try lets the case take effect now, if it is ready, and reports whether it did. It does not wait
+// for the other end; a transfer that has begun it waits for. While another call receives, a case
+// that receives is not ready.
+func (c Case) Try() (bool, error) {
+	if c.try == nil {
+		return c.fallback, nil
+	}
+	return c.try(context.Background(), nil)
+}
+
+// Start begins the operation, and returns at once. An object that a transfer case was given by
+// pointer moves to the heap.
+func (c Case) Start(ctx context.Context) *Future {
+	switch {
+	case c.ch != nil:
+		return c.ch.async(ctx, c.half, c.op, c.transfer, c.call)
+	case c.call != nil:
+		return startAlone(ctx, c.call)
+	case c.fallback:
+		return startAlone(ctx, func(context.Context) (int, error) { return 0, nil })
+	}
+	return startAlone(ctx, func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, wrap(opSelect, "", 0, &WithdrawnError{Cause: ctx.Err()})
+	})
 }
 
 // SendCase gives msg to the target. Once chosen, nil from Select means the
@@ -33,9 +69,12 @@ func SendCase(ch *Channel, msg []byte) Case {
 	if ch == nil {
 		return Case{}
 	}
-	return Case{ch: ch, half: abi.H2D, try: func(_ context.Context, wake chan<- struct{}) (bool, error) {
-		return ch.trySend(msg, wake)
-	}}
+	return Case{ch: ch, half: abi.H2D, op: opSend,
+		try: func(_ context.Context, wake chan<- struct{}) (bool, error) { return ch.trySend(msg, wake) },
+		call: func(ctx context.Context) (int, error) {
+			err := ch.Send(ctx, msg)
+			return done(len(msg), err)
+		}}
 }
 
 // SendIndCase gives data, or its first size bytes, to the target, as SendInd
@@ -47,9 +86,11 @@ func SendIndCase(ch *Channel, data any, size ...int) Case {
 	if ch == nil {
 		return Case{}
 	}
-	return Case{ch: ch, half: abi.H2D, try: func(ctx context.Context, wake chan<- struct{}) (bool, error) {
-		return ch.trySendInd(ctx, wake, data, size)
-	}}
+	return Case{ch: ch, half: abi.H2D, op: opSendInd, transfer: &transferOf{data, size},
+		try: func(ctx context.Context, wake chan<- struct{}) (bool, error) {
+			return ch.trySendInd(ctx, wake, data, size)
+		},
+		call: func(ctx context.Context) (int, error) { return ch.sendInd(ctx, data, size) }}
 }
 
 // ReceiveIndCase takes a transfer that fills data, or its first size bytes, as
@@ -60,9 +101,9 @@ func ReceiveIndCase(ch *Channel, data any, size ...int) Case {
 	if ch == nil {
 		return Case{}
 	}
-	return Case{ch: ch, half: abi.D2H, try: func(ctx context.Context, _ chan<- struct{}) (bool, error) {
-		return ch.tryReceiveInd(ctx, data, size)
-	}}
+	return Case{ch: ch, half: abi.D2H, op: opReceiveInd, transfer: &transferOf{data, size},
+		try:  func(ctx context.Context, _ chan<- struct{}) (bool, error) { return ch.tryReceiveInd(ctx, data, size) },
+		call: func(ctx context.Context) (int, error) { return ch.ReceiveInd(ctx, data, size...) }}
 }
 
 // OfferCase is ready when the device offers something, whose kind and size it
@@ -72,13 +113,22 @@ func OfferCase(ch *Channel, offer *Offer) Case {
 	if ch == nil {
 		return Case{}
 	}
-	return Case{ch: ch, half: abi.D2H, try: func(context.Context, chan<- struct{}) (bool, error) {
-		o, ok, err := ch.ch.TryNext()
+	store := func(o Offer, ok bool) {
 		if ok && offer != nil {
 			*offer = o
 		}
-		return ch.unlessBusy(ok, opNext, err)
-	}}
+	}
+	return Case{ch: ch, half: abi.D2H, op: opNext,
+		try: func(context.Context, chan<- struct{}) (bool, error) {
+			o, ok, err := ch.ch.TryNext()
+			store(o, ok)
+			return ch.unlessBusy(ok, opNext, err)
+		},
+		call: func(ctx context.Context) (int, error) {
+			o, err := ch.Next(ctx)
+			store(o, err == nil)
+			return 0, err
+		}}
 }
 
 // unlessBusy returns what a case that receives found. While another call
@@ -98,13 +148,22 @@ func ReceiveCase(ch *Channel, buf []byte, n *int) Case {
 	if ch == nil {
 		return Case{}
 	}
-	return Case{ch: ch, half: abi.D2H, try: func(context.Context, chan<- struct{}) (bool, error) {
-		got, ok, err := ch.ch.TryReceive(buf)
+	store := func(got int, ok bool) {
 		if ok && n != nil {
 			*n = got
 		}
-		return ch.unlessBusy(ok, opReceive, err)
-	}}
+	}
+	return Case{ch: ch, half: abi.D2H, op: opReceive,
+		try: func(context.Context, chan<- struct{}) (bool, error) {
+			got, ok, err := ch.ch.TryReceive(buf)
+			store(got, ok)
+			return ch.unlessBusy(ok, opReceive, err)
+		},
+		call: func(ctx context.Context) (int, error) {
+			got, err := ch.Receive(ctx, buf)
+			store(got, err == nil)
+			return got, err
+		}}
 }
 
 // GoSend sends v on a native Go channel. As in a select statement, a nil
@@ -117,6 +176,14 @@ func GoSend[T any](c chan<- T, v T) Case {
 				return true, nil
 			default:
 				return false, nil
+			}
+		},
+		call: func(ctx context.Context) (int, error) {
+			select {
+			case c <- v:
+				return 0, nil
+			case <-ctx.Done():
+				return 0, wrap(opSend, "", 0, &WithdrawnError{Cause: ctx.Err()})
 			}
 		},
 		native: reflect.SelectCase{Dir: reflect.SelectSend, Chan: reflect.ValueOf(c), Send: reflect.ValueOf(&v).Elem()},
@@ -143,6 +210,15 @@ func GoReceive[T any](c <-chan T, v *T, ok *bool) Case {
 				return true, nil
 			default:
 				return false, nil
+			}
+		},
+		call: func(ctx context.Context) (int, error) {
+			select {
+			case got, open := <-c:
+				store(got, open)
+				return 0, nil
+			case <-ctx.Done():
+				return 0, wrap(opReceive, "", 0, &WithdrawnError{Cause: ctx.Err()})
 			}
 		},
 		native: reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)},

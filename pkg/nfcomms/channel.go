@@ -91,24 +91,14 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 	return c.fail(opReceive, c.ch.ReceiveFunc(ctx, fn))
 }
 
-// TrySend gives msg if the target is waiting for it now, and reports whether
-// it took it. It does not wait.
-func (c *Channel) TrySend(msg []byte) (bool, error) { return c.trySend(msg, nil) }
-
-// trySend is TrySend; waiter is the one whose place in the queue it uses.
+// trySend gives msg if the target waits for it now, and reports whether it took it. waiter is the
+// one whose place in the queue it uses.
 func (c *Channel) trySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	if err := fits(msg); err != nil {
 		return false, c.fail(opSend, err)
 	}
 	ok, err := c.ch.TrySend(msg, waiter)
 	return ok, c.fail(opSend, err)
-}
-
-// TryReceive takes a message into buf if one is offered now, and reports
-// whether there was one. It does not wait.
-func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
-	n, ok, err = c.ch.TryReceive(buf)
-	return n, ok, c.fail(opReceive, err)
 }
 
 // Next waits for the device's next offer and returns it without taking it, so

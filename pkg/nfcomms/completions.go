@@ -12,7 +12,7 @@ import (
 //
 //	var q nfcomms.Completions
 //	for _, part := range parts {
-//		q.Add(ch.SendIndAsync(ctx, part))
+//		q.Add(nfcomms.SendIndCase(ch, part).Start(ctx))
 //	}
 //	for f, err := range q.Each(ctx) {
 //		…

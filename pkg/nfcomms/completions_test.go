@@ -22,9 +22,9 @@ func TestCompletions(t *testing.T) {
 	_, err := q.Next(ctx)
 	require.ErrorIs(t, err, io.EOF)
 
-	slow := one.SendAsync(ctx, []byte("slow"))
+	slow := SendCase(one, []byte("slow")).Start(ctx)
 	require.NoError(t, q.Add(slow))
-	quick := two.SendAsync(ctx, []byte("quick"))
+	quick := SendCase(two, []byte("quick")).Start(ctx)
 	_, err = far2.read(ctx)
 	require.NoError(t, err)
 	<-quick.Done()
@@ -51,7 +51,7 @@ func TestCompletionsRefuse(t *testing.T) {
 	ctx, cancel := context.WithCancel(background(t))
 	ch, _ := channel(t)
 	var q, other Completions
-	f := ch.SendAsync(ctx, nil)
+	f := SendCase(ch, nil).Start(ctx)
 	require.NoError(t, q.Add(f))
 	require.ErrorIs(t, q.Add(f), ErrBusy)
 	require.ErrorIs(t, other.Add(f), ErrBusy)
@@ -69,7 +69,7 @@ func TestCompletionsCancel(t *testing.T) {
 	var q Completions
 	const n = 20
 	for range n {
-		require.NoError(t, q.Add(ch.SendIndAsync(ctx, make([]byte, 100))))
+		require.NoError(t, q.Add(SendIndCase(ch, make([]byte, 100)).Start(ctx)))
 	}
 	q.Cancel()
 	seen := 0
@@ -101,7 +101,7 @@ func TestCompletionsTogether(t *testing.T) {
 	for range adders {
 		all.Go(func() {
 			for range each {
-				f := ch.SendAsync(ctx, nil)
+				f := SendCase(ch, nil).Start(ctx)
 				if rand.IntN(2) == 0 {
 					<-f.Done()
 				}

@@ -25,7 +25,7 @@ func TestDial(t *testing.T) {
 		far, err := l.Accept(ctx)
 		require.NoError(t, err)
 		require.Equal(t, []string{name, "mail"}, []string{near.Name(), far.Name()})
-		sent := near.SendAsync(ctx, []byte(name))
+		sent := SendCase(near, []byte(name)).Start(ctx)
 		buf := make([]byte, MessageSize)
 		n, err := far.Receive(ctx, buf)
 		require.NoError(t, err)

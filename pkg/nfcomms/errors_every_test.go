@@ -192,7 +192,8 @@ func TestEveryErrorIsAnOpError(t *testing.T) {
 	want, called := failing(t), map[string]bool{"Chan.Err": true} // it returns the error of a type
 	for _, of := range []any{
 		dev, refusing, ch, l, region, instance, &q, pending, dev.Fabric(), Supervisor{},
-		ChanOf[int32](ch), ChanOf[[64]int32](ch), &FutureOf[int32]{Future: pending},
+		ChanOf[int32](ch), ChanOf[[64]int32](ch),
+		SendCase(ch, nil), SendIndCase(ch, []byte{1}), ReceiveCase(ch, nil, nil), ReceiveIndCase(ch, []byte{1}), OfferCase(ch, nil),
 	} {
 		v := reflect.ValueOf(of)
 		name, _, _ := strings.Cut(reflect.Indirect(v).Type().Name(), "[")
@@ -205,7 +206,7 @@ func TestEveryErrorIsAnOpError(t *testing.T) {
 			}
 			called[call] = true
 			for _, ctx := range []context.Context{live, over} {
-				waits := of == any(pending) || of == any(&q) || name == "FutureOf"
+				waits := of == any(pending) || of == any(&q)
 				if waits {
 					ctx = over
 				}
@@ -235,7 +236,7 @@ func TestEveryErrorIsAnOpError(t *testing.T) {
 	}
 	var failed Completions
 	for range 2 {
-		require.NoError(t, failed.Add(ch.SendAsync(live, nil)))
+		require.NoError(t, failed.Add(SendCase(ch, nil).Start(live)))
 	}
 	err = failed.Wait(live)
 	isOpError(t, "Completions.Wait for several", err)

@@ -162,7 +162,7 @@ func TestChannelRefuses(t *testing.T) {
 			return ch.Send(ctx, make([]byte, 57))
 		}, ErrTooLarge},
 		{"try over 56 bytes", opSend, 16, func(context.Context) error {
-			_, err := ch.TrySend(make([]byte, 57))
+			_, err := SendCase(ch, make([]byte, 57)).Try()
 			return err
 		}, ErrTooLarge},
 		{"send negative size", opSendInd, 16, func(ctx context.Context) error {
@@ -210,7 +210,7 @@ func TestChannelRefuses(t *testing.T) {
 			return err
 		}, ErrPointers},
 		{"future of a bad size", opSendInd, 16, func(ctx context.Context) error {
-			_, err := ch.SendIndAsync(ctx, buf, 9).Wait(ctx)
+			_, err := SendIndCase(ch, buf, 9).Start(ctx).Wait(ctx)
 			return err
 		}, ErrSize},
 	} {
@@ -230,8 +230,8 @@ func TestClosedChannelRefuses(t *testing.T) {
 		{"send", opSend, 16, func(ctx context.Context) error { return ch.Send(ctx, buf) }, ErrClosed},
 		{"receive", opReceive, 16, func(ctx context.Context) error { _, err := ch.Receive(ctx, buf); return err }, ErrClosed},
 		{"in place", opReceive, 16, func(ctx context.Context) error { return ch.ReceiveFunc(ctx, none) }, ErrClosed},
-		{"try send", opSend, 16, func(context.Context) error { _, err := ch.TrySend(buf); return err }, ErrClosed},
-		{"try receive", opReceive, 16, func(context.Context) error { _, _, err := ch.TryReceive(buf); return err }, ErrClosed},
+		{"try send", opSend, 16, func(context.Context) error { _, err := SendCase(ch, buf).Try(); return err }, ErrClosed},
+		{"try receive", opReceive, 16, func(context.Context) error { _, err := ReceiveCase(ch, buf, nil).Try(); return err }, ErrClosed},
 		{"next", opNext, 16, func(ctx context.Context) error { _, err := ch.Next(ctx); return err }, ErrClosed},
 		{"transfer out", opSendInd, 16, func(ctx context.Context) error { return ch.SendInd(ctx, buf, 8) }, ErrClosed},
 		{"transfer in", opReceiveInd, 16, func(ctx context.Context) error {

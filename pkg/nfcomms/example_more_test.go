@@ -46,7 +46,7 @@ func ExampleCompletions() {
 	var q nfcomms.Completions
 	for range 3 {
 		ch := start(ctx, dev, "sink")
-		check(q.Add(ch.SendIndAsync(ctx, make([]byte, 10_000))))
+		check(q.Add(nfcomms.SendIndCase(ch, make([]byte, 10_000)).Start(ctx)))
 	}
 	total := 0
 	for f, err := range q.Each(ctx) {
@@ -263,7 +263,7 @@ func ExampleChan_ReceiveCase() {
 	defer dev.Close()
 
 	temperatures := nfcomms.ChanOf[float64](ch)
-	sent := temperatures.SendAsync(ctx, 21.5)
+	sent := temperatures.SendCase(21.5).Start(ctx)
 	var now float64
 	i, err := nfcomms.Select(ctx,
 		temperatures.ReceiveCase(&now),
@@ -271,7 +271,7 @@ func ExampleChan_ReceiveCase() {
 	)
 	fmt.Println(i, now, err)
 	<-sent.Done()
-	_, there, err := temperatures.TryReceive()
+	there, err := temperatures.ReceiveCase(nil).Try()
 	fmt.Println(there, err)
 	// Output:
 	// 0 21.5 <nil>

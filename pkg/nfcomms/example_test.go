@@ -185,14 +185,14 @@ func ExampleDefault() {
 }
 
 // Futures go on without their caller, in the order of the calls.
-func ExampleChannel_SendIndAsync() {
+func ExampleCase_Start() {
 	ctx := context.Background()
 	dev, ch := open(ctx)
 	defer dev.Close()
 
 	out, back := []byte("moved in the background"), make([]byte, 23)
-	sent := ch.SendIndAsync(ctx, out) // out is not ours until Done
-	received := ch.ReceiveIndAsync(ctx, back)
+	sent := nfcomms.SendIndCase(ch, out).Start(ctx) // out is not ours until Done
+	received := nfcomms.ReceiveIndCase(ch, back).Start(ctx)
 
 	n, err := received.Wait(ctx)
 	check(err)
@@ -209,7 +209,7 @@ func ExampleFuture_Cancel() {
 	defer dev.Close()
 	ch := start(ctx, dev, "hold") // it never reads
 
-	f := ch.SendAsync(ctx, []byte("anybody there?"))
+	f := nfcomms.SendCase(ch, []byte("anybody there?")).Start(ctx)
 	f.Cancel()
 	_, err = f.Wait(ctx)
 	fmt.Println(errors.Is(err, nfcomms.ErrWithdrawn))

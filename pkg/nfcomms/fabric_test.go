@@ -44,7 +44,7 @@ func TestChannelsOfAFabric(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, chosen)
 	require.Equal(t, []byte("chosen"), buf[:n])
-	send := chs[0].SendIndAsync(ctx, data)
+	send := SendIndCase(chs[0], data).Start(ctx)
 	_, err = chs[0].ReceiveInd(ctx, back)
 	require.NoError(t, err)
 	_, err = send.Wait(ctx)

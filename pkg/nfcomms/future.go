@@ -7,7 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Future is a call that goes on without its caller (N61). The buffer given to
+// Future is a call that goes on without its caller; [Case.Start] makes one. The buffer given to
 // the call belongs to it until Done is closed. Its methods are safe for
 // concurrent use.
 //
@@ -61,43 +61,24 @@ func (f *Future) Wait(ctx context.Context) (int, error) {
 // Wait reports whether the message was delivered or withdrawn.
 func (f *Future) Cancel() { f.cancel() }
 
-// SendAsync is Send as a future.
-func (c *Channel) SendAsync(ctx context.Context, msg []byte) *Future {
-	return c.async(ctx, abi.H2D, opSend, nil, func(ctx context.Context) (int, error) {
-		err := c.Send(ctx, msg)
-		return done(len(msg), err)
-	})
-}
-
-// ReceiveAsync is Receive as a future.
-func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
-	return c.async(ctx, abi.D2H, opReceive, nil, func(ctx context.Context) (int, error) {
-		return c.Receive(ctx, buf)
-	})
-}
-
-// SendIndAsync is SendInd as a future. An object given by pointer moves to the
-// heap.
-func (c *Channel) SendIndAsync(ctx context.Context, data any, size ...int) *Future {
-	return c.async(ctx, abi.H2D, opSendInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
-		return c.sendInd(ctx, data, size)
-	})
-}
-
-// ReceiveIndAsync is ReceiveInd as a future. An object given by pointer moves
-// to the heap.
-func (c *Channel) ReceiveIndAsync(ctx context.Context, data any, size ...int) *Future {
-	return c.async(ctx, abi.D2H, opReceiveInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
-		return c.ReceiveInd(ctx, data, size...)
-	})
-}
-
 // done is the result of a call that moves n bytes or none.
 func done(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
 	return n, nil
+}
+
+// startAlone is async of a call that no channel orders.
+func startAlone(ctx context.Context, call func(context.Context) (int, error)) *Future {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &Future{done: make(chan struct{}), cancel: cancel, fail: func(op string, err error) error { return wrap(op, "", 0, err) }}
+	go func() {
+		defer cancel()
+		f.n, f.err = call(ctx)
+		f.end()
+	}()
+	return f
 }
 
 // queue orders the futures of one half of a channel.

@@ -76,8 +76,8 @@ func TestBegunFutures(t *testing.T) {
 				for j := range out[i] {
 					out[i][j] = byte(i + j)
 				}
-				sends = append(sends, ch.SendIndAsync(ctx, out[i]))
-				receives = append(receives, ch.ReceiveIndAsync(ctx, back[i]))
+				sends = append(sends, SendIndCase(ch, out[i]).Start(ctx))
+				receives = append(receives, ReceiveIndCase(ch, back[i]).Start(ctx))
 			}
 			require.NoError(t, wait(ctx, sends), "%s %d", way, size)
 			require.NoError(t, wait(ctx, receives), "%s %d", way, size)
@@ -91,9 +91,9 @@ func TestBegunFutures(t *testing.T) {
 func TestBegunFutureIsCancelled(t *testing.T) {
 	ctx := background(t)
 	ports := startSim(t, openSim(t, "sim:"), "gate", 2)
-	first := ports[1].SendIndAsync(ctx, make([]byte, 100))
+	first := SendIndCase(ports[1], make([]byte, 100)).Start(ctx)
 	require.NotNil(t, first.begun)
-	second := ports[1].SendIndAsync(ctx, make([]byte, 200))
+	second := SendIndCase(ports[1], make([]byte, 200)).Start(ctx)
 	require.Nil(t, second.begun, "one is before it")
 	over, cancel := context.WithCancel(ctx)
 	cancel()
@@ -127,7 +127,7 @@ func TestBegunFutureEndsWithItsChannel(t *testing.T) {
 		func(*Channel) error { return dev.Reset(ctx) },
 	} {
 		ports := startSim(t, dev, "gate", 2)
-		send, receive := ports[1].SendIndAsync(ctx, make([]byte, 100)), ports[1].ReceiveIndAsync(ctx, make([]byte, 100))
+		send, receive := SendIndCase(ports[1], make([]byte, 100)).Start(ctx), ReceiveIndCase(ports[1], make([]byte, 100)).Start(ctx)
 		require.NotNil(t, send.begun)
 		require.NotNil(t, receive.begun)
 		require.NoError(t, end(ports[1]))
@@ -145,7 +145,7 @@ func TestFuturesBeginBesideATracer(t *testing.T) {
 	dev := openSim(t, "sim:")
 	port := startSim(t, dev, "sink", 1)[0]
 	future := func() *Future {
-		f := port.SendIndAsync(ctx, make([]byte, 100))
+		f := SendIndCase(port, make([]byte, 100)).Start(ctx)
 		_, err := f.Wait(ctx)
 		require.NoError(t, err)
 		return f

@@ -16,8 +16,8 @@ func TestFuturesKeepTheirOrder(t *testing.T) {
 	var sends, receives []*Future
 	bufs := make([][1]byte, n)
 	for i := range n {
-		sends = append(sends, ch.SendAsync(ctx, []byte{byte(i)}))
-		receives = append(receives, ch.ReceiveAsync(ctx, bufs[i][:]))
+		sends = append(sends, SendCase(ch, []byte{byte(i)}).Start(ctx))
+		receives = append(receives, ReceiveCase(ch, bufs[i][:], nil).Start(ctx))
 	}
 	for i := range n {
 		msg, err := far.read(ctx)
@@ -41,8 +41,8 @@ func TestTransferFutures(t *testing.T) {
 	ctx := background(t)
 	ch, far := channel(t)
 	var back [4]uint16
-	send := ch.SendIndAsync(ctx, []uint16{1, 2, 3, 4}, 8)
-	receive := ch.ReceiveIndAsync(ctx, &back, 8)
+	send := SendIndCase(ch, []uint16{1, 2, 3, 4}, 8).Start(ctx)
+	receive := ReceiveIndCase(ch, &back, 8).Start(ctx)
 	got, err := far.read(ctx)
 	require.NoError(t, err)
 	require.NoError(t, far.writeInd(ctx, got))
@@ -58,7 +58,7 @@ func TestTransferFutures(t *testing.T) {
 func TestFutureWaitEndsWithItsContext(t *testing.T) {
 	ctx := background(t)
 	ch, far := channel(t)
-	f := ch.SendAsync(ctx, []byte("x"))
+	f := SendCase(ch, []byte("x")).Start(ctx)
 	short, cancel := context.WithCancel(ctx)
 	cancel()
 	_, err := f.Wait(short)
@@ -84,7 +84,7 @@ func TestCancelledFutures(t *testing.T) {
 		ch := &Channel{dev: new(Device), ch: far}
 		futures := make([]*Future, len(cancelled))
 		for i := range futures {
-			futures[i] = ch.SendAsync(ctx, []byte{byte(i)})
+			futures[i] = SendCase(ch, []byte{byte(i)}).Start(ctx)
 		}
 		for i, f := range futures {
 			if !cancelled[i] {

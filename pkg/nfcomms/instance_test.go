@@ -166,7 +166,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(background(t))
 		i, err := d.Run(ctx, Program{Name: "hold", Targets: 2})
 		require.NoError(t, err)
-		pending := i.Channels[1].SendAsync(background(t), nil)
+		pending := SendCase(i.Channels[1], nil).Start(background(t))
 		cancel()
 		require.NoError(t, i.Wait())
 		_, err = pending.Wait(background(t))

@@ -21,7 +21,7 @@ func TestListener(t *testing.T) {
 	require.NoError(t, err)
 	near, err := dev.Subscribe(ctx, l.Target())
 	require.NoError(t, err)
-	sent := near.SendAsync(ctx, []byte("hello"))
+	sent := SendCase(near, []byte("hello")).Start(ctx)
 	far, err := l.Accept(ctx)
 	require.NoError(t, err)
 	require.Equal(t, l.Target(), far.Target())
@@ -37,7 +37,7 @@ func TestListener(t *testing.T) {
 	require.NoError(t, err)
 
 	data, got := bytes.Repeat([]byte("0123456789abcdef!"), 20_000), make([]byte, 340_000)
-	sent = near.SendIndAsync(ctx, data)
+	sent = SendIndCase(near, data).Start(ctx)
 	n, err = far.ReceiveInd(ctx, got)
 	require.NoError(t, err)
 	require.Equal(t, data, got[:n])

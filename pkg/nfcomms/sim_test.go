@@ -215,7 +215,7 @@ func TestSimTryAndSelect(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
 	hold, loop := startSim(t, dev, "hold", 1)[0], startSim(t, dev, "loopback", 1)[0]
-	ok, err := hold.TrySend([]byte("x"))
+	ok, err := SendCase(hold, []byte("x")).Try()
 	require.NoError(t, err)
 	require.False(t, ok)
 	buf, n := make([]byte, MessageSize), 0
@@ -291,7 +291,7 @@ func TestSimFutures(t *testing.T) {
 		for j := range out[i] {
 			out[i][j] = uint64(i * j)
 		}
-		futures = append(futures, ch.SendIndAsync(ctx, out[i], 8*i), ch.ReceiveIndAsync(ctx, back[i], 8*i))
+		futures = append(futures, SendIndCase(ch, out[i], 8*i).Start(ctx), ReceiveIndCase(ch, back[i], 8*i).Start(ctx))
 	}
 	for _, f := range futures {
 		_, err := f.Wait(ctx)
@@ -411,7 +411,7 @@ func TestSimResetEndsPendingCalls(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
 	ch := startSim(t, dev, "hold", 1)[0]
-	f := ch.SendIndAsync(ctx, make([]byte, 1<<20), 1<<20)
+	f := SendIndCase(ch, make([]byte, 1<<20), 1<<20).Start(ctx)
 	require.NoError(t, dev.Reset(ctx))
 	_, err := f.Wait(ctx)
 	require.ErrorIs(t, err, ErrDeviceLost)

@@ -30,19 +30,20 @@ func typedForms[T any](t *testing.T, a, b T) {
 	c := ChanOf[T](startSim(t, dev, "loopback", 1)[0])
 	held := ChanOf[T](startSim(t, dev, "hold", 1)[0])
 
-	ok, err := held.TrySend(a)
+	ok, err := held.SendCase(a).Try()
 	require.NoError(t, err)
 	require.False(t, ok, "it never reads")
-	_, ok, err = held.TryReceive()
+	ok, err = held.ReceiveCase(nil).Try()
 	require.NoError(t, err)
 	require.False(t, ok, "nor does it offer anything")
 	if i, err := Select(ctx, held.SendCase(a), held.ReceiveCase(nil), Default()); assert.NoError(t, err) {
 		require.Equal(t, 2, i)
 	}
 
-	eventually(t, func() (bool, error) { return c.TrySend(a) })
+	eventually(t, func() (bool, error) { return c.SendCase(a).Try() })
 	eventually(t, func() (ok bool, err error) {
-		got, ok, err := c.TryReceive()
+		var got T
+		ok, err = c.ReceiveCase(&got).Try()
 		if ok {
 			require.Equal(t, a, got)
 		}
@@ -58,27 +59,29 @@ func typedForms[T any](t *testing.T, a, b T) {
 	require.Equal(t, 1, i)
 	require.Equal(t, b, got)
 
-	first, second := c.SendAsync(ctx, a), c.SendAsync(ctx, b)
-	one, two := c.ReceiveAsync(ctx), c.ReceiveAsync(ctx)
-	for f, want := range map[*FutureOf[T]]T{one: a, two: b} {
-		got, err := f.Wait(ctx)
+	first, second := c.SendCase(a).Start(ctx), c.SendCase(b).Start(ctx)
+	var one, two T
+	received := []*Future{c.ReceiveCase(&one).Start(ctx), c.ReceiveCase(&two).Start(ctx)}
+	for _, f := range received {
+		n, err := f.Wait(ctx)
 		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, c.size, n)
 	}
+	require.Equal(t, []T{a, b}, []T{one, two})
 	for _, f := range []*Future{first, second} {
 		n, err := f.Wait(ctx)
 		require.NoError(t, err)
 		require.Equal(t, c.size, n)
 	}
-	never := held.ReceiveAsync(ctx)
+	never := held.ReceiveCase(nil).Start(ctx)
 	never.Cancel()
 	_, err = never.Wait(ctx)
 	require.ErrorIs(t, err, ErrWithdrawn)
 
 	require.NoError(t, c.Channel().Close())
-	_, err = c.TrySend(a)
+	_, err = c.SendCase(a).Try()
 	require.ErrorIs(t, err, ErrClosed)
-	_, _, err = c.TryReceive()
+	_, err = c.ReceiveCase(nil).Try()
 	require.ErrorIs(t, err, ErrClosed)
 	i, err = Select(ctx, c.ReceiveCase(nil))
 	require.ErrorIs(t, err, ErrClosed)
@@ -103,14 +106,14 @@ func TestTypedTriesTakeNothingElse(t *testing.T) {
 		_, err := ch.Next(ctx)
 		require.NoError(t, err)
 		for range 3 {
-			_, ok, err := number.TryReceive()
+			ok, err := number.ReceiveCase(nil).Try()
 			require.False(t, ok)
 			var size *SizeError
 			require.ErrorAs(t, err, &size)
 			require.Equal(t, SizeError{Host: 8, Device: uint64(len(msg))}, *size)
 			_, err = Select(ctx, number.ReceiveCase(nil))
 			require.ErrorIs(t, err, ErrSizeMismatch)
-			_, _, err = large.TryReceive()
+			_, err = large.ReceiveCase(nil).Try()
 			require.ErrorIs(t, err, ErrKindMismatch)
 		}
 		n, err := ch.Receive(ctx, buf)
@@ -121,9 +124,9 @@ func TestTypedTriesTakeNothingElse(t *testing.T) {
 	_, err := ch.Next(ctx)
 	require.NoError(t, err)
 	for range 3 {
-		_, _, err = number.TryReceive()
+		_, err = number.ReceiveCase(nil).Try()
 		require.ErrorIs(t, err, ErrKindMismatch)
-		_, _, err = large.TryReceive()
+		_, err = large.ReceiveCase(nil).Try()
 		require.ErrorIs(t, err, ErrSizeMismatch)
 	}
 	_, err = ch.ReceiveInd(ctx, buf)
@@ -134,17 +137,17 @@ func TestTypedFormsRefuseTypes(t *testing.T) {
 	ctx := background(t)
 	ch, _ := channel(t)
 	c := ChanOf[order](ch)
-	_, err := c.TrySend(order{})
+	_, err := c.SendCase(order{}).Try()
 	require.ErrorIs(t, err, ErrPointers)
-	_, _, err = c.TryReceive()
+	_, err = c.ReceiveCase(nil).Try()
 	require.ErrorIs(t, err, ErrPointers)
 	_, err = Select(ctx, c.SendCase(order{}))
 	require.ErrorIs(t, err, ErrPointers)
 	_, err = Select(ctx, c.ReceiveCase(nil))
 	require.ErrorIs(t, err, ErrPointers)
-	_, err = c.SendAsync(ctx, order{}).Wait(ctx)
+	_, err = c.SendCase(order{}).Start(ctx).Wait(ctx)
 	require.ErrorIs(t, err, ErrPointers)
-	_, err = c.ReceiveAsync(ctx).Wait(ctx)
+	_, err = c.ReceiveCase(nil).Start(ctx).Wait(ctx)
 	require.ErrorIs(t, err, ErrPointers)
 	none := ChanOf[int](nil)
 	i, err := Select(context.Background(), none.SendCase(1), none.ReceiveCase(nil), Default())

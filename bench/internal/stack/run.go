@@ -98,7 +98,9 @@ func (p *stackPath) send(ctx context.Context, mem []byte, size int) error {
 		return nfcomms.SendStriped(ctx, mem, len(mem), p.chans...)
 	}
 	return p.each(ctx, mem, size, func(ch *nfcomms.Channel, chunk []byte) error { return ch.SendInd(ctx, chunk) },
-		func(ch *nfcomms.Channel, chunk []byte) *nfcomms.Future { return ch.SendIndAsync(ctx, chunk) })
+		func(ch *nfcomms.Channel, chunk []byte) *nfcomms.Future {
+			return nfcomms.SendIndCase(ch, chunk).Start(ctx)
+		})
 }
 
 // receive moves a group back.
@@ -108,7 +110,9 @@ func (p *stackPath) receive(ctx context.Context, mem []byte, size int) error {
 		return err
 	}
 	return p.each(ctx, mem, size, func(ch *nfcomms.Channel, chunk []byte) error { _, err := ch.ReceiveInd(ctx, chunk); return err },
-		func(ch *nfcomms.Channel, chunk []byte) *nfcomms.Future { return ch.ReceiveIndAsync(ctx, chunk) })
+		func(ch *nfcomms.Channel, chunk []byte) *nfcomms.Future {
+			return nfcomms.ReceiveIndCase(ch, chunk).Start(ctx)
+		})
 }
 
 // each moves a group chunk by chunk: one after the other, or all at once.

@@ -118,7 +118,7 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	const least = 20 * time.Millisecond
 	receive := func() { _, _ = ch.Receive(ctx, make([]byte, nfcomms.MessageSize)) }
 
-	first := ch.SendAsync(ctx, []byte("loopback holds it")) // and does not read until it is taken
+	first := nfcomms.SendCase(ch, []byte("loopback holds it")).Start(ctx) // and does not read until it is taken
 	<-first.Done()
 	done := make(chan error, 2)
 	go func() { done <- ch.Send(ctx, []byte("target")) }()

@@ -1,0 +1,89 @@
+#!/usr/bin/env perl
+# Converts Go programs from the API of pkg/nfcomms 0.1 to today's.
+#
+#	scripts/from-0.1.pl FILE.go...    rewrites the files; run gofmt, and build, afterwards
+#
+# The changes are those of CHANGELOG.md, "From 0.1". What cannot be converted line by line is printed
+# with its place.
+use strict;
+use warnings;
+
+my $nf = '"github.com/nfcomms/nfcomms/pkg/nfcomms';
+my ($p, $expr); # balanced parentheses; the expression that a method is called on
+$p = qr/\((?:[^()]++|(??{$p}))*+\)/;
+$expr = qr/[\w.]+(?:\[[^\[\]]*\])?(?:\.\w+)*/;
+
+# args(TEXT): the arguments in parentheses, apart.
+sub args {
+	my ($text) = @_;
+	my ($depth, @list) = (0, '');
+	for my $c (split //, substr $text, 1, -1) {
+		$depth++ if $c =~ /[(\[{]/;
+		$depth-- if $c =~ /[)\]}]/;
+		if ($c eq ',' && !$depth) { push @list, ''; next }
+		$list[-1] .= $c;
+	}
+	s/^\s+|\s+$//g for @list;
+	return $list[0] eq '' && @list == 1 ? () : @list;
+}
+
+# typed(BEFORE, EXPR): whether an expression is a Chan, as far as the text before it says: by the
+# line that declared it last.
+sub typed {
+	my ($before, $e) = @_;
+	my $typed = $e =~ /ChanOf\[/;
+	while ($before =~ /\b\Q$e\E(?:\s*:?=\s*(\S+)|(?:,\s*\w+)+\s*:?=\s*(\S+)|\s+\*?((?:nfcomms\.)?Chan\w*\b\[?))/g) {
+		$typed = ($1 // $2 // $3) =~ /^(?:nfcomms\.)?Chan(?:Of)?\[/;
+	}
+	return $typed;
+}
+
+# form(BEFORE, EXPR, CASE, ARGS...): the case of an operation.
+sub form {
+	my ($before, $on, $case, @args) = @_;
+	return "$on.$case(" . join(', ', @args) . ')' if $case !~ /Ind/ && typed($before, $on);
+	return "nfcomms.$case(" . join(', ', $on, @args) . ')';
+}
+
+# convert(SOURCE): a file of today.
+sub convert {
+	my ($s) = @_;
+	my %case = (SendAsync => 'SendCase', ReceiveAsync => 'ReceiveCase', SendIndAsync => 'SendIndCase', ReceiveIndAsync => 'ReceiveIndCase');
+	$s =~ s{($expr)\.(SendAsync|ReceiveAsync|SendIndAsync|ReceiveIndAsync)($p)}{
+		my ($before, $on, $name, @args) = (substr($s, 0, $-[0]), $1, $2, args($3));
+		my $ctx = shift @args;
+		push @args, 'nil' if $name eq 'ReceiveAsync';
+		form($before, $on, $case{$name}, @args) . ".Start($ctx)";
+	}ge;
+	$s =~ s{($expr)\.TrySend($p)}{ form(substr($s, 0, $-[0]), $1, 'SendCase', args($2)) . '.Try()' }ge;
+	$s =~ s{($expr)\.Trace\(([^,()]+(?:\(\))?), nfcomms\.TraceOptions}{trace.Start($2, $1, trace.Options}g;
+	$s =~ s{\bnfcomms\.TraceOptions\b}{trace.Options}g;
+	$s =~ s{\bnfcomms\.(Tracer|LayerTimes|Layer|Waterfall|Times|Span)\b}{trace.$1}g;
+	$s =~ s{\bnfcomms\.Trace\b}{trace.Result}g;
+	$s =~ s{\bnfcomms\.LayerCount\b}{trace.Layers}g;
+	$s =~ s{\bnfcomms\.Layer(\w+)}{trace.$1}g;
+	$s =~ s{\bnfcomms\.TracersMost\b}{trace.MaxTracers}g;
+	$s =~ s{\bnfcomms\.Trace(Every|Keep)Most\b}{trace.Max$1}g;
+	$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/trace"\n} if $s =~ /\btrace\.\w/ && $s !~ m{pkg/nfcomms/trace"};
+	return $s;
+}
+
+my $wrong = 0;
+for my $file (@ARGV) {
+	open my $in, '<', $file or die "$file: $!\n";
+	my $before = do { local $/; <$in> };
+	next if $before !~ /\Q$nf\E"/;
+	my $s = convert($before);
+	my $line = 0;
+	for (split /\n/, $s) {
+		$line++;
+		next unless /\.TryReceive\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
+		print "$file:$line: by hand, see CHANGELOG.md: $_\n";
+		$wrong = 1;
+	}
+	next if $s eq $before;
+	open my $out, '>', $file or die "$file: $!\n";
+	print $out $s;
+	close $out or die "$file: $!\n";
+}
+exit $wrong;
