@@ -64,7 +64,11 @@ sub convert {
 	$s =~ s{\bnfcomms\.Layer(\w+)}{trace.$1}g;
 	$s =~ s{\bnfcomms\.TracersMost\b}{trace.MaxTracers}g;
 	$s =~ s{\bnfcomms\.Trace(Every|Keep)Most\b}{trace.Max$1}g;
-	$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/trace"\n} if $s =~ /\btrace\.\w/ && $s !~ m{pkg/nfcomms/trace"};
+	$s =~ s{($expr)\.(Peek|Poke|Interrupts)\((?=\S+, )}{admin.$2($1, }g if $s =~ /\bnfcomms\./ && $s !~ /Boards?\./;
+	$s =~ s{($expr)\.WaitInterrupt\(([^,()]+(?:\(\))?), }{admin.WaitInterrupt($2, $1, }g if $s !~ /Boards?\./;
+	for my $sub (qw(trace admin)) {
+		$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/$sub"\n} if $s =~ /\b$sub\.[A-Z]/ && $s !~ m{pkg/nfcomms/$sub"};
+	}
 	return $s;
 }
 

@@ -52,6 +52,7 @@ var allowed = []struct {
 	{"pkg/control/", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass", "pkg/nfcomms/"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass", "internal/owners"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/nfcomms/internal/over", []string{"bridge", "internal/stamp"}, nil},
+	{"pkg/nfcomms/admin", []string{"bridge", "pkg/nfcomms", "pkg/nfcomms/internal/over"}, nil},
 	{"pkg/nfcomms/trace", []string{"internal/stamp", "pkg/nfcomms", "pkg/nfcomms/internal/over"}, nil},
 	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "internal/meter", "internal/region", "internal/stamp", "internal/fault", "pkg/nfcomms/internal/over"}, nil},
 	{"pkg/group", []string{"internal/model", "pkg/ring", "internal/fault"}, nil},

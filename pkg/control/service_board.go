@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // Waits for interrupts, and the width of a register whose request names none.
@@ -38,7 +39,7 @@ func (v boardService) ReadRegister(_ context.Context, req *nfcommsv1.ReadRegiste
 	if err != nil {
 		return nil, err
 	}
-	value, err := dev.Peek(int(req.GetBar()), req.GetOffset(), int(cmp.Or(req.GetWidth(), registerWidth)))
+	value, err := admin.Peek(dev, int(req.GetBar()), req.GetOffset(), int(cmp.Or(req.GetWidth(), registerWidth)))
 	return &nfcommsv1.ReadRegisterResponse{Value: value}, err
 }
 
@@ -48,7 +49,7 @@ func (v boardService) WriteRegister(_ context.Context, req *nfcommsv1.WriteRegis
 	if err != nil {
 		return nil, err
 	}
-	err = dev.Poke(int(req.GetBar()), req.GetOffset(), int(cmp.Or(req.GetWidth(), registerWidth)), req.GetValue())
+	err = admin.Poke(dev, int(req.GetBar()), req.GetOffset(), int(cmp.Or(req.GetWidth(), registerWidth)), req.GetValue())
 	return &nfcommsv1.WriteRegisterResponse{}, err
 }
 
@@ -67,13 +68,13 @@ func (v boardService) WaitInterrupt(ctx context.Context, req *nfcommsv1.WaitInte
 	}
 	after := req.GetAfter()
 	if req.After == nil {
-		if after, err = dev.Interrupts(int(req.GetVector())); err != nil {
+		if after, err = admin.Interrupts(dev, int(req.GetVector())); err != nil {
 			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	count, err := dev.WaitInterrupt(ctx, int(req.GetVector()), after)
+	count, err := admin.WaitInterrupt(ctx, dev, int(req.GetVector()), after)
 	return &nfcommsv1.WaitInterruptResponse{Count: count}, err
 }

@@ -44,13 +44,7 @@ func (d brokenDevice) Register([]byte) (bridge.Region, error)           { return
 func (d brokenDevice) Import(int) (bridge.Region, error)                { return brokenRegion{}, d.open }
 func (d brokenDevice) Reset(context.Context) error                      { return errBroken }
 func (d brokenDevice) Close() error                                     { return errBroken }
-func (d brokenDevice) Peek(int, uint64, int) (uint64, error)            { return 0, errBroken }
-func (d brokenDevice) Poke(int, uint64, int, uint64) error              { return errBroken }
-func (d brokenDevice) Interrupts(int) (uint64, error)                   { return 0, errBroken }
-func (d brokenDevice) WaitInterrupt(context.Context, int, uint64) (uint64, error) {
-	return 0, errBroken
-}
-func (d brokenDevice) Fabric() bridge.Fabric { return brokenFabric{} }
+func (d brokenDevice) Fabric() bridge.Fabric                            { return brokenFabric{} }
 func (d brokenDevice) Dial(context.Context, string, bridge.DialOptions) (bridge.Channel, error) {
 	return nil, errBroken
 }

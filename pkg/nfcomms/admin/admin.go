@@ -1,18 +1,30 @@
-package nfcomms
+package admin
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/internal/over"
 )
 
-// past returns the device as administrators reach it past its driver.
-func (d *Device) past() (bridge.RegisterAccess, error) {
-	if r, ok := d.dev.(bridge.RegisterAccess); ok {
-		return r, nil
+// Operations, as OpError.Op has them.
+const (
+	opPeek       = "peek"
+	opPoke       = "poke"
+	opInterrupts = "wait for interrupt"
+)
+
+// past returns the device as administrators reach it past its driver, and how its errors get their
+// context.
+func past(dev *nfcomms.Device) (r bridge.RegisterAccess, fail func(op string, err error) error, err error) {
+	d := over.Of(dev)
+	r, ok := d.Bridge.(bridge.RegisterAccess)
+	if !ok {
+		err = fmt.Errorf("%w: the device has no registers", nfcomms.ErrNotSupported)
 	}
-	return nil, fmt.Errorf("%w: the device has no registers", ErrNotSupported)
+	return r, d.Fail, err
 }
 
 // Peek reads width bytes, 4 or 8, at an offset of a bar of the card, past its driver: for
@@ -21,41 +33,41 @@ func (d *Device) past() (bridge.RegisterAccess, error) {
 // (ErrNotSupported, as for a device that is no card). ErrRange outside the bar, ErrInvalid
 // for another width or an offset that is no multiple of it, ErrBusy while the device is
 // being reset, ErrDeviceLost of one that is gone. Each access is in the kernel's log.
-func (d *Device) Peek(bar int, offset uint64, width int) (value uint64, err error) {
-	r, err := d.past()
+func Peek(dev *nfcomms.Device, bar int, offset uint64, width int) (value uint64, err error) {
+	r, fail, err := past(dev)
 	if err == nil {
 		value, err = r.Peek(bar, offset, width)
 	}
-	return value, d.fail(opPeek, 0, err)
+	return value, fail(opPeek, err)
 }
 
 // Poke writes what Peek reads. ErrBusy as well for what is the driver's own: registers that
 // it writes, interrupt vectors and mailboxes.
-func (d *Device) Poke(bar int, offset uint64, width int, value uint64) error {
-	r, err := d.past()
+func Poke(dev *nfcomms.Device, bar int, offset uint64, width int, value uint64) error {
+	r, fail, err := past(dev)
 	if err == nil {
 		err = r.Poke(bar, offset, width, value)
 	}
-	return d.fail(opPoke, 0, err)
+	return fail(opPoke, err)
 }
 
 // Interrupts returns how many interrupts of a vector there were since the driver took the
 // device. Rights and errors are those of Peek; ErrInvalid for a vector that is not in use.
-func (d *Device) Interrupts(vector int) (count uint64, err error) {
-	r, err := d.past()
+func Interrupts(dev *nfcomms.Device, vector int) (count uint64, err error) {
+	r, fail, err := past(dev)
 	if err == nil {
 		count, err = r.Interrupts(vector)
 	}
-	return count, d.fail(opInterrupts, 0, err)
+	return count, fail(opInterrupts, err)
 }
 
 // WaitInterrupt waits until there were more interrupts of a vector than after, a number of
 // Interrupts, and returns how many there were by then; also with the error of a context that
 // ended first. The driver serves them as ever.
-func (d *Device) WaitInterrupt(ctx context.Context, vector int, after uint64) (count uint64, err error) {
-	r, err := d.past()
+func WaitInterrupt(ctx context.Context, dev *nfcomms.Device, vector int, after uint64) (count uint64, err error) {
+	r, fail, err := past(dev)
 	if err == nil {
 		count, err = r.WaitInterrupt(ctx, vector, after)
 	}
-	return count, d.fail(opInterrupts, 0, err)
+	return count, fail(opInterrupts, err)
 }
