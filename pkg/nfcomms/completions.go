@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// Completions collects futures and hands them out as they end: a completion queue
-// (N61). The zero value is ready to use. Its methods are safe for concurrent use.
+// Completions collects futures and hands them out as they end: a completion queue. The zero value is ready to use. Its methods are safe for concurrent use.
 //
 //	var q nfcomms.Completions
 //	for _, part := range parts {
@@ -18,8 +17,7 @@ import (
 //		…
 //	}
 //
-// It holds at most what was added and not handed out: who adds without end
-// without taking any bounds that with Len.
+// It holds what was added and not handed out; the loop over Each may add more.
 type Completions struct {
 	mu      sync.Mutex
 	pending map[*Future]struct{}
@@ -67,10 +65,9 @@ func (c *Completions) wake() {
 	}
 }
 
-// Next returns the future that ended first of those not handed out, and waits for
-// one if there is none. io.EOF if the queue is empty; an *OpError with ctx's error if it
-// ends first, and then nothing is lost.
-func (c *Completions) Next(ctx context.Context) (*Future, error) {
+// take returns the future that ended first of those not handed out, and waits for one if there is
+// none. io.EOF if the queue is empty.
+func (c *Completions) take(ctx context.Context) (*Future, error) {
 	for {
 		f, changed, err := c.next()
 		if f != nil || err != nil {
@@ -102,12 +99,12 @@ func (c *Completions) next() (f *Future, changed <-chan struct{}, err error) {
 }
 
 // Each yields the futures as they end, each with the error of its call, until the
-// queue is empty. If ctx ends first it yields ctx's error with no future; a loop
+// queue is empty. If ctx ends first it yields an *OpError with ctx's error and no future; a loop
 // that breaks off leaves the rest in the queue.
 func (c *Completions) Each(ctx context.Context) iter.Seq2[*Future, error] {
 	return func(yield func(*Future, error) bool) {
 		for {
-			f, err := c.Next(ctx)
+			f, err := c.take(ctx)
 			switch {
 			case err == io.EOF:
 				return
@@ -139,12 +136,4 @@ func (c *Completions) Cancel() {
 	for f := range c.pending {
 		f.Cancel()
 	}
-}
-
-// Len is how many futures are in the queue: those under way, and those that have
-// ended and were not handed out.
-func (c *Completions) Len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.pending) + len(c.ended)
 }

@@ -19,7 +19,7 @@ func TestCompletions(t *testing.T) {
 	one, far1 := channel(t)
 	two, far2 := channel(t)
 	var q Completions
-	_, err := q.Next(ctx)
+	_, err := q.take(ctx)
 	require.ErrorIs(t, err, io.EOF)
 
 	slow := SendCase(one, []byte("slow")).Start(ctx)
@@ -29,22 +29,22 @@ func TestCompletions(t *testing.T) {
 	require.NoError(t, err)
 	<-quick.Done()
 	require.NoError(t, q.Add(quick))
-	require.Equal(t, 2, q.Len())
-	f, err := q.Next(ctx)
+	require.Equal(t, 2, len(q.pending)+len(q.ended))
+	f, err := q.take(ctx)
 	require.NoError(t, err)
 	require.Same(t, quick, f)
 
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = q.Next(over)
+	_, err = q.take(over)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, 1, q.Len(), "nothing is lost")
+	require.Equal(t, 1, len(q.pending)+len(q.ended), "nothing is lost")
 	_, err = far1.read(ctx)
 	require.NoError(t, err)
-	f, err = q.Next(ctx)
+	f, err = q.take(ctx)
 	require.NoError(t, err)
 	require.Same(t, slow, f)
-	require.Zero(t, q.Len())
+	require.Zero(t, len(q.pending)+len(q.ended))
 }
 
 func TestCompletionsRefuse(t *testing.T) {
@@ -59,7 +59,7 @@ func TestCompletionsRefuse(t *testing.T) {
 	<-f.Done()
 	require.ErrorIs(t, other.Add(f), ErrBusy)
 	require.ErrorIs(t, q.Wait(background(t)), context.Canceled)
-	require.Zero(t, q.Len()+other.Len())
+	require.Zero(t, len(q.pending)+len(q.ended)+len(other.pending)+len(other.ended))
 }
 
 // TestCompletionsCancel: all that is under way ends withdrawn, and comes out.
@@ -112,7 +112,7 @@ func TestCompletionsTogether(t *testing.T) {
 		})
 		all.Go(func() {
 			for taken.Load() < adders*each {
-				f, err := q.Next(ctx)
+				f, err := q.take(ctx)
 				if err == io.EOF {
 					continue // the adders are not ahead
 				}

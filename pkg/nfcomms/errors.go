@@ -43,6 +43,7 @@ const (
 	opReceiveStriped = "receive striped"
 	opNext           = "next"
 	opWait           = "wait"
+	opChan           = "typed channel"
 	opSelect         = "select"
 	opTrace          = "trace"
 	opSupervise      = "supervise"
@@ -233,8 +234,8 @@ type StripeError struct {
 	Index int
 	// Target is the far end of that channel.
 	Target Target
-	// Stripe is the part of the buffer that belongs to it.
-	Stripe Stripe
+	// Offset and Size are those of the part of the buffer that belongs to it, in bytes.
+	Offset, Size int
 	// Delivered says of each stripe whether it was delivered.
 	Delivered []bool
 	// Err is why it failed.
@@ -249,7 +250,7 @@ func (e *StripeError) Error() string {
 		}
 	}
 	return fmt.Sprintf("stripe %d (bytes %d to %d, target %v), %d of %d delivered: %v", e.Index,
-		e.Stripe.Offset, e.Stripe.Offset+e.Stripe.Size, e.Target, delivered, len(e.Delivered), e.Err)
+		e.Offset, e.Offset+e.Size, e.Target, delivered, len(e.Delivered), e.Err)
 }
 
 // Unwrap returns the reason.

@@ -47,7 +47,7 @@ func TestOpError(t *testing.T) {
 }
 
 func TestStripeErrorText(t *testing.T) {
-	err := &StripeError{Index: 1, Target: 18, Stripe: Stripe{4096, 100}, Delivered: []bool{true, false}, Err: ErrDMA}
+	err := &StripeError{Index: 1, Target: 18, Offset: 4096, Size: 100, Delivered: []bool{true, false}, Err: ErrDMA}
 	assert.EqualError(t, err, "stripe 1 (bytes 4096 to 4196, target 18), 1 of 2 delivered: page not reachable by DMA")
 	assert.ErrorIs(t, err, ErrDMA)
 }

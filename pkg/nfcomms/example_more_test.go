@@ -30,10 +30,7 @@ func ExampleSendStriped() {
 	n, err := nfcomms.ReceiveStriped(ctx, back, len(back), chs...)
 	check(err)
 	fmt.Println(n, back[29_999])
-	fmt.Println(nfcomms.Stripes(len(data), len(chs)))
-	// Output:
-	// 30000 42
-	// [{0 12288} {12288 12288} {24576 5424}]
+	// Output: 30000 42
 }
 
 // Transfers over several channels at once, taken as they end.
@@ -54,8 +51,8 @@ func ExampleCompletions() {
 		n, _ := f.Wait(ctx) // it has ended
 		total += n
 	}
-	fmt.Println(total, q.Len())
-	// Output: 30000 0
+	fmt.Println(total)
+	// Output: 30000
 }
 
 // Memory that is prepared once: transfers from inside it are found by their address.

@@ -16,8 +16,8 @@ import (
 // A context that has ended wins over ready cases: the index is -1, the error an
 // ErrWithdrawn, and no case took effect. An error with an index belongs to that
 // case, which counts as chosen: a closed channel, say. Two cases on the same
-// half of one channel, two defaults, and more than MaxNativeCases of Go channels
-// are ErrInvalid.
+// half of one channel, two defaults, and more than 65,534 cases of Go
+// channels are ErrInvalid.
 //
 // Any number of Selects may wait for the same half, and each is woken: where it
 // sends in order of arrival, among the calls that send, so that neither starves;
@@ -51,10 +51,10 @@ func Select(ctx context.Context, cases ...Case) (int, error) {
 	return i, err
 }
 
-// MaxNativeCases is how many cases of Go channels one Select may have: package
+// maxNativeCases is how many cases of Go channels one Select may have: package
 // reflect waits for 65,536 at once, and the end of the context and of the
 // device channels' sleep are two. Cases of device channels do not count.
-const MaxNativeCases = 1<<16 - 2
+const maxNativeCases = 1<<16 - 2
 
 // selection is one call of Select.
 type selection struct {
@@ -90,8 +90,8 @@ func (s *selection) check() error {
 		}
 		seen[h] = i
 	}
-	if natives > MaxNativeCases {
-		return fmt.Errorf("%d cases of Go channels, at most %d: %w", natives, MaxNativeCases, ErrInvalid)
+	if natives > maxNativeCases {
+		return fmt.Errorf("%d cases of Go channels, at most %d: %w", natives, maxNativeCases, ErrInvalid)
 	}
 	return nil
 }

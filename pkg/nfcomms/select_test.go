@@ -265,22 +265,22 @@ func TestSelectExactlyOne(t *testing.T) {
 func TestSelectOfVeryMany(t *testing.T) {
 	ctx := background(t)
 	ready := make(chan int, 1)
-	cases := make([]Case, MaxNativeCases, MaxNativeCases+1)
+	cases := make([]Case, maxNativeCases, maxNativeCases+1)
 	for i := range cases {
 		cases[i] = GoReceive[int](nil, nil, nil)
 	}
-	cases[MaxNativeCases-1] = GoReceive(ready, nil, nil)
+	cases[maxNativeCases-1] = GoReceive(ready, nil, nil)
 	stop := time.AfterFunc(time.Millisecond, func() { ready <- 1 })
 	defer stop.Stop()
 	i, err := Select(ctx, cases...)
 	require.NoError(t, err)
-	assert.Equal(t, MaxNativeCases-1, i)
+	assert.Equal(t, maxNativeCases-1, i)
 	i, err = Select(ctx, append(cases, GoReceive(ready, nil, nil))...)
 	assert.Equal(t, -1, i)
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "65535 cases of Go channels, at most 65534")
 
-	const n = MaxNativeCases + 10
+	const n = maxNativeCases + 10
 	cases = cases[:0]
 	var last *fakeChannel
 	for range n {

@@ -351,9 +351,9 @@ func TestSimStripedLedger(t *testing.T) {
 			require.ErrorAs(t, err, &se)
 			cancelled++
 		}
-		for i, stripe := range Stripes(size, len(chs)) {
+		for i, stripe := range stripesOf(size, len(chs)) {
 			if err == nil || se.Delivered[i] {
-				sent[i] += uint64(stripe.Size)
+				sent[i] += uint64(stripe.size)
 			}
 		}
 	}

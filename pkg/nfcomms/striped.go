@@ -8,17 +8,12 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 )
 
-// Stripe is one channel's part of a striped buffer.
-type Stripe struct {
-	// Offset and Size are in bytes, from the start of the buffer.
-	Offset, Size int
-}
+// stripe is one channel's part of a striped buffer, in bytes from its start.
+type stripe struct{ offset, size int }
 
-// Stripes divides size bytes among n channels. The law: all chunks are of
-// ceil(size/n) bytes rounded up to a whole number of 4096-byte pages; the chunk
-// in which the buffer ends is shorter, and those after it are empty. It returns
-// nil if n is not positive or size is negative.
-func Stripes(size, n int) []Stripe {
+// stripesOf divides size bytes among n channels, as SendStriped says. It returns nil if n is not
+// positive or size is negative.
+func stripesOf(size, n int) []stripe {
 	if n <= 0 || size < 0 {
 		return nil
 	}
@@ -26,19 +21,20 @@ func Stripes(size, n int) []Stripe {
 	if chunk < 0 { // rounded up beyond the largest int
 		chunk = size
 	}
-	stripes := make([]Stripe, n)
+	stripes := make([]stripe, n)
 	offset := 0
 	for i := range stripes {
 		length := min(chunk, size-offset)
-		stripes[i] = Stripe{Offset: offset, Size: length}
+		stripes[i] = stripe{offset: offset, size: length}
 		offset += length
 	}
 	return stripes
 }
 
-// SendStriped sends the first size bytes of data as one transfer per channel,
-// all at once, and small ones without a goroutine each: channel i carries stripe i of Stripes(size, len(chs)), an empty
-// one too (N49). It returns nil once every target holds its stripe. After an
+// SendStriped sends the first size bytes of data as one transfer per channel, all at once, and small
+// ones without a goroutine each. Stripes are of size/len(chs) bytes rounded up to a whole number of
+// 4096-byte pages; the one in which the buffer ends is shorter, and those after it are empty, and
+// are sent as well. SendStriped returns nil once every target holds its stripe. After an
 // error the other transfers are ended, and the error is a *StripeError that
 // names the stripe and reports which ones were delivered. data is as for SendInd;
 // an object given by pointer moves to the heap.
@@ -68,7 +64,7 @@ func striped(ctx context.Context, data any, size int, chs []*Channel, op string)
 	if err != nil {
 		return err
 	}
-	s := &striping{chs: chs, stripes: Stripes(size, len(chs)), delivered: make([]bool, len(chs)), data: data,
+	s := &striping{chs: chs, stripes: stripesOf(size, len(chs)), delivered: make([]bool, len(chs)), data: data,
 		mem: o.mem, sends: op == opSendStriped}
 	return s.run(ctx)
 }
@@ -94,7 +90,7 @@ func distinct(chs []*Channel) error {
 // striping is one striped transfer.
 type striping struct {
 	chs     []*Channel
-	stripes []Stripe
+	stripes []stripe
 	sends   bool
 	mem     []byte
 	// data is kept so that the object is on the heap: other goroutines work
@@ -137,7 +133,7 @@ func (s *striping) run(ctx context.Context) error {
 // part is the memory of stripe i.
 func (s *striping) part(i int) []byte {
 	st := s.stripes[i]
-	return s.mem[st.Offset : st.Offset+st.Size]
+	return s.mem[st.offset : st.offset+st.size]
 }
 
 // begin begins stripe i without waiting; nil if its channel cannot.
@@ -187,7 +183,7 @@ func (s *striping) note(i int, err error, cancel context.CancelFunc) {
 		return
 	}
 	s.once.Do(func() {
-		s.failed = &StripeError{Index: i, Target: s.chs[i].Target(), Stripe: s.stripes[i], Err: err}
+		s.failed = &StripeError{Index: i, Target: s.chs[i].Target(), Offset: s.stripes[i].offset, Size: s.stripes[i].size, Err: err}
 	})
 	cancel()
 }

@@ -13,26 +13,26 @@ import (
 )
 
 func TestStripesLaw(t *testing.T) {
-	assert.Equal(t, []Stripe{{0, 4096}, {4096, 4096}, {8192, 1808}, {10000, 0}}, Stripes(10000, 4))
-	assert.Equal(t, []Stripe{{0, 0}, {0, 0}}, Stripes(0, 2))
-	assert.Equal(t, []Stripe{{0, 4096}}, Stripes(4096, 1))
-	assert.Nil(t, Stripes(1, 0))
-	assert.Nil(t, Stripes(-1, 1))
+	assert.Equal(t, []stripe{{0, 4096}, {4096, 4096}, {8192, 1808}, {10000, 0}}, stripesOf(10000, 4))
+	assert.Equal(t, []stripe{{0, 0}, {0, 0}}, stripesOf(0, 2))
+	assert.Equal(t, []stripe{{0, 4096}}, stripesOf(4096, 1))
+	assert.Nil(t, stripesOf(1, 0))
+	assert.Nil(t, stripesOf(-1, 1))
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.IntRange(0, 1<<16), rapid.IntRange(0, math.MaxInt)).Draw(t, "size")
 		n := rapid.IntRange(1, 100).Draw(t, "n")
-		stripes := Stripes(size, n)
+		stripes := stripesOf(size, n)
 		require.Len(t, stripes, n)
 		end := 0
 		for i, s := range stripes {
-			require.Equal(t, end, s.Offset, "no gap, no overlap")
-			require.GreaterOrEqual(t, s.Size, 0)
-			end += s.Size
+			require.Equal(t, end, s.offset, "no gap, no overlap")
+			require.GreaterOrEqual(t, s.size, 0)
+			end += s.size
 			if end < size {
-				require.Zero(t, s.Size%pageSize)
-				require.Equal(t, stripes[0].Size, s.Size, "stripe %d", i)
+				require.Zero(t, s.size%pageSize)
+				require.Equal(t, stripes[0].size, s.size, "stripe %d", i)
 			}
-			require.LessOrEqual(t, s.Size, stripes[0].Size)
+			require.LessOrEqual(t, s.size, stripes[0].size)
 		}
 		require.Equal(t, size, end, "all of it")
 	})
@@ -97,7 +97,7 @@ func TestStripedNamesTheStripe(t *testing.T) {
 	require.ErrorIs(t, err, ErrDMA)
 	assert.Equal(t, 1, se.Index)
 	assert.Equal(t, Target(17), se.Target)
-	assert.Equal(t, Stripe{4096, 4096}, se.Stripe)
+	assert.Equal(t, stripe{4096, 4096}, stripe{se.Offset, se.Size})
 	assert.Equal(t, []bool{true, false, false}, se.Delivered)
 	var op *OpError
 	require.ErrorAs(t, err, &op)

@@ -19,14 +19,19 @@ type Chan[T any] struct {
 // what to use instead; a slice, say, is for SendInd and ReceiveInd. Both ends
 // must agree on the layout; the bytes travel as they lie in memory, padding
 // included. Values of up to MessageSize bytes travel as messages, larger ones
-// as transfers (N58).
+// as transfers.
 func ChanOf[T any](ch *Channel) Chan[T] {
 	size, err := valueLayout(reflect.TypeFor[T]())
 	return Chan[T]{ch: ch, size: size, err: err}
 }
 
-// Err returns the *TypeError of an unsuitable T, or nil.
-func (c Chan[T]) Err() error { return c.err }
+// Err returns an *OpError with the *TypeError of an unsuitable T, or nil.
+func (c Chan[T]) Err() error {
+	if c.ch == nil {
+		return wrap(opChan, "", 0, c.err)
+	}
+	return c.ch.fail(opChan, c.err)
+}
 
 // Channel returns the channel below.
 func (c Chan[T]) Channel() *Channel { return c.ch }
