@@ -133,7 +133,8 @@ func windowWithdrawn(e windowEnv) {
 	cancel()
 	require.ErrorIs(e, e.fabric.Put(ctx, w, 0, []byte{1}), context.Canceled)
 	require.Zero(e, e.owner.Sum())
-	for i := range 50 { // some of them meanwhile
+	require.NoError(e, e.fabric.Put(e.Context(), w, 0, nil)) // what puts use is there from then on
+	for i := range 50 {                                      // some of them meanwhile
 		ctx, cancel := context.WithCancel(e.Context())
 		done := Call("put", func() error { return e.fabric.Put(ctx, w, 0, make([]byte, WindowMemory)) })
 		for range i {

@@ -276,7 +276,18 @@ func (d *Device) Running(ctx context.Context, id bridge.ProcessID) (bool, error)
 }
 
 // Alloc returns a region of new memory.
-func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc(size) }
+func (d *Device) Alloc(size int) (bridge.Region, error) {
+	defer d.cur.Load().waiting()()
+	return d.regions.Alloc(size)
+}
+
+// waiting has the heartbeat watched until the call ends that it returns: what the port asks of the
+// device, it asks outside the mailboxes.
+func (e *epoch) waiting() (over func()) {
+	e.dev.blocked.Add(1)
+	e.watch.wakeUp()
+	return func() { e.dev.blocked.Add(-1) }
+}
 
 // Register makes a region of memory that is there.
 func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }

@@ -8,7 +8,9 @@ import (
 
 // stage has the bytes of the buffer pass through memory that the device reaches.
 func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
+	over := x.h.mailbox.ep.waiting()
 	mem, address, err := s.Stage(len(data))
+	over()
 	if err != nil {
 		x.letGo()
 		return 0, err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +23,6 @@ const (
 	arenaSize = 64 << 20
 	// arenaStep is what sizes of larger ones are a multiple of: a huge page.
 	arenaStep = 2 << 20
-	// growTime bounds the wait of a call for an answer of the device about memory.
-	growTime = time.Second
 )
 
 // Device is a device that reaches memory where it lies in this process.
@@ -70,7 +67,7 @@ type Arenas struct {
 	ended  bool
 
 	making  sync.Mutex     // one arena is made at a time
-	growing sync.WaitGroup // requests of the device about arenas that are added or removed
+	removal sync.WaitGroup // requests of the device about arenas that are removed
 }
 
 func pagesOf(size int) int { return (size-1)/abi.PageSize + 1 }
@@ -146,20 +143,15 @@ func (a *arena) give(first, pages int) {
 	}
 }
 
-// Alloc returns so many bytes from the start of a page. They are zero if asked for. If the device
-// does not answer in time, the call fails, and the device is told of the new memory later.
+// Alloc returns so many bytes from the start of a page. They are zero if asked for.
 func (m *Arenas) Alloc(size int, zero bool) ([]byte, error) {
-	if mem, err := m.take(size, zero); mem != nil || err != nil {
-		return mem, err
-	}
-	select {
-	case err := <-m.growLater(size):
-		if err != nil {
+	for {
+		if mem, err := m.take(size, zero); mem != nil || err != nil {
+			return mem, err
+		}
+		if err := m.grow(size); err != nil {
 			return nil, fmt.Errorf("%d bytes of shared memory: %w", size, err)
 		}
-		return m.Alloc(size, zero) // another call may have taken the memory meanwhile
-	case <-time.After(growTime):
-		return nil, fmt.Errorf("%d bytes of shared memory: device does not answer: %w", size, bridge.ErrNoMemory)
 	}
 }
 
@@ -177,19 +169,6 @@ func (m *Arenas) take(size int, zero bool) ([]byte, error) {
 		}
 	}
 	return nil, nil
-}
-
-// growLater begins to grow, and returns a channel for the result.
-func (m *Arenas) growLater(size int) <-chan error {
-	done := make(chan error, 1)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ended {
-		done <- fmt.Errorf("device %w", bridge.ErrClosed)
-	} else {
-		m.growing.Go(func() { done <- m.grow(size) })
-	}
-	return done
 }
 
 // hasRoom reports whether there are so many bytes in a row.
@@ -315,7 +294,7 @@ func (m *Arenas) free(at uintptr, size int) {
 	}
 	i, d := slices.Index(m.list, a), m.device
 	m.list = slices.Delete(m.list, i, i+1)
-	m.growing.Go(func() {
+	m.removal.Go(func() {
 		d.UnmapMemory(uint64(a.at()), a.size) // a device that is lost has none
 		a.release()
 	})
@@ -407,5 +386,5 @@ func (m *Arenas) End() {
 	}
 	m.list, m.ended = nil, true
 	m.mu.Unlock()
-	m.growing.Wait()
+	m.removal.Wait()
 }

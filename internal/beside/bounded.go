@@ -29,7 +29,7 @@ type Bounds struct {
 // back, or that end when nothing is left.
 var Waits = []string{
 	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd", "Channel.SendIndFunc", "Channel.TrySend",
-	"Instance.Close", "Instance.Wait", "Listener.Close", "Supervisor.Run",
+	"Device.Alloc", "Instance.Close", "Instance.Wait", "Listener.Close", "Supervisor.Run",
 	"functions.AsSender", "functions.Select", "functions.Striped",
 }
 
