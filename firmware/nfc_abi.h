@@ -63,6 +63,12 @@ enum nfc_limits {
 	NFC_MAGIC = 0x314d434e, /* "NCM1" */
 };
 
+/*
+ * Names of programs that may keep an island to themselves, and with it the device from
+ * others, start with this. A driver that many use starts them for administrators alone.
+ */
+#define NFC_LONE "lone."
+
 /* What a slot carries. Directions: h2d from host to device, d2h back. */
 enum nfc_type {
 	NFC_TYPE_NONE = 0,

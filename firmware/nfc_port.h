@@ -57,6 +57,7 @@ struct nfc_config {
 	uint32_t eager; /* entries of an eager transfer; 0: it has none */
 	uint32_t host_rings; /* 1: hosts may have rings in memory of their own */
 	uint32_t hosts; /* that it serves at a time, each with all of the above */
+	uint32_t lone; /* 1: it has programs that may keep an island, if it has one host */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
 };

@@ -154,9 +154,17 @@ static void refuse(struct nfcm_op *op, u32 status, int error)
 	nfcm_op_finish(op);
 }
 
+/* Does the request start a program that may keep an island to itself? */
+static bool starts_lone(const struct nfc_control *c)
+{
+	return le16_to_cpu(c->op) == NFC_CONTROL_START &&
+	       !strncmp((const char *)c->name, NFC_LONE, strlen(NFC_LONE));
+}
+
 /*
  * May the caller do this? A program is code that runs with all rights of
- * the device, so that to bring one in takes what a RESET does. A process that is
+ * the device, so that to bring one in takes what a RESET does, and so does one that may
+ * keep others from the device. A process that is
  * started is its file's and ends with it: that takes no more than a channel, and a
  * user beside whose processes the device was not lost again and again.
  */
@@ -167,7 +175,8 @@ static int permit(struct nfcm_file *file, const struct nfcomms_op *in)
 	if (in->opcode != NFCOMMS_OP_CONTROL)
 		return 0;
 	memcpy(&c, in->payload, sizeof(c));
-	if (le16_to_cpu(c.op) == NFC_CONTROL_LOAD && !capable(CAP_SYS_ADMIN))
+	if ((le16_to_cpu(c.op) == NFC_CONTROL_LOAD || starts_lone(&c)) &&
+	    !capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	if (le16_to_cpu(c.op) == NFC_CONTROL_START &&
 	    !nfcm_user_may_start(file->user) && !capable(CAP_SYS_ADMIN))

@@ -15,10 +15,10 @@ import (
 // the mailboxes by a reset; the next epoch, in the same BAR, has nothing of it,
 // also when the program goes on.
 func TestKeptIsland(t *testing.T) {
-	m := attach(t, "--beat", "10ms")
+	m := attach(t, "--beat", "10ms", "--lone", "1")
 	dev := m.open(t)
 	ctx := context.Background()
-	if _, err := dev.Start(ctx, bridge.Program{Name: "spin", Targets: 1, Argument: 4000}); err != nil {
+	if _, err := dev.Start(ctx, bridge.Program{Name: "lone.spin", Targets: 1, Argument: 4000}); err != nil {
 		requireNamed(t, err) // the island may stop before it can say that it started
 	}
 	require.NoError(t, dev.Reset(ctx))

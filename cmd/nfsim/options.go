@@ -59,6 +59,7 @@ var shapeFlags = []struct{ name, help string }{
 	{"eager", "page entries of a transfer that travels as one slot; 0: none does (4)"},
 	{"host-rings", "a host of --vfio-user may have rings in memory of its own; 0: they are in the mailbox BAR (1)"},
 	{"engines", "DMA threads beside the islands (0)"},
+	{"lone", "1: programs that may keep an island to themselves are there, as lone.spin (0)"},
 	{"busy", "one DMA piece of so many is refused for now; 0: none (0)"},
 	{"cls", "cluster local scratch (64KiB)"},
 	{"ctm", "cluster target memory (256KiB)"},

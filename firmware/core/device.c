@@ -51,7 +51,8 @@ int nfc_config_check(struct nfc_config *c)
 	if (c->engines_me > 64 || c->contexts > 64 ||
 	    c->engines_me * c->contexts < 8 || c->stack < NFC_STACK_MIN ||
 	    c->stack > NFC_STACK_MAX || c->beat_ms > 60000 || c->runs > 1 ||
-	    c->hosts > NFC_HOSTS_MAX || c->eager > NFC_EAGER_ENTRIES)
+	    c->lone > 1 || c->hosts > NFC_HOSTS_MAX ||
+	    c->eager > NFC_EAGER_ENTRIES)
 		return -NFC_EINVAL;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		if (c->memory[i] > 1ull << NFC_MEMORY_SHIFT ||
@@ -101,7 +102,7 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 	init_islands(dev);
 	rc = nfc_device_register(dev, nfc_programs);
 	/* what keeps an island to itself keeps it from other hosts */
-	if (!rc && checked.hosts == 1)
+	if (!rc && checked.hosts == 1 && checked.lone)
 		rc = nfc_device_register(dev, nfc_lone_programs);
 	if (!rc && seat)
 		rc = nfc_host_boot(dev, 0, seat);

@@ -99,6 +99,6 @@ const struct nfc_program nfc_programs[] = {
 };
 
 const struct nfc_program nfc_lone_programs[] = {
-	{ NFC_PROGRAM_ABI, 0, "spin", nfc_spin_main },
+	{ NFC_PROGRAM_ABI, 0, NFC_LONE "spin", nfc_spin_main },
 	{ 0, 0, NULL, NULL },
 };

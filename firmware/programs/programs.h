@@ -45,7 +45,7 @@ int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,
 
 /* All of them; ends with a NULL name. */
 extern const struct nfc_program nfc_programs[];
-/* Those that keep an island to themselves: of a device with one host alone. */
+/* Those that keep an island to themselves: of a device with one host alone, if it asks. */
 extern const struct nfc_program nfc_lone_programs[];
 
 void nfc_loopback_main(struct nfc_process *self);

@@ -409,7 +409,7 @@ CASE(restarts_beside_a_thread_that_stays)
 		.a = CHANNELS / 2, /* the other island's */
 		.b = 1,
 		.c = 1500, /* ms */
-		.name = "spin",
+		.name = "lone.spin",
 	};
 	static struct stage s;
 	struct census before = census();

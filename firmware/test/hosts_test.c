@@ -97,7 +97,7 @@ CASE(one_that_takes_all_takes_its_own)
 	CHECK(started > 4);
 	CHECK_EQ(free_memory(r), before);
 	CHECK_EQ(host_control(r, NFC_CONTROL_START, 0, 1, 0, "hold").status, 0);
-	c = host_control(r, NFC_CONTROL_START, 0, 1, 1000, "spin");
+	c = host_control(r, NFC_CONTROL_START, 0, 1, 1000, "lone.spin");
 	CHECK_EQ(c.status, NFC_ENOPROGRAM);
 	rig_free(r);
 }

@@ -200,6 +200,7 @@ struct nfc_config stage_config(const struct shape *shape)
 		.slots = 64,
 		.window = 4,
 		.beat_ms = 1,
+		.lone = 1,
 		.memory = { 64 << 10, 64 << 10, 64 << 10, 2 << 20 },
 	};
 
@@ -257,7 +258,7 @@ int stage_restart(struct stage *s)
 	s->r.seat.epoch++;
 	nfc_hosted_fence(s->h);
 	rc = -nfc_hosted_restart(s->h, s->r.seat.epoch, &s->left, &who);
-	CHECK(!who.process || !strcmp(who.program, "spin"));
+	CHECK(!who.process || !strcmp(who.program, "lone.spin"));
 	if (!rc)
 		meet(s);
 	nfc_hosted_assist(s->h);

@@ -20,6 +20,7 @@ type Config struct {
 	Runs                        int           // 1: entries of lists may be runs
 	Eager                       int           // entries of an eager transfer; 0: there are none
 	HostRings                   int           // 1: a host behind the bus may have rings in memory of its own
+	Lone                        int           // 1: a device of one host has programs that may keep an island, as "lone.spin"
 	Busy                        int           // one DMA piece of so many is refused for now; 0: none
 	Beat                        time.Duration // whole milliseconds
 	TargetTimeout               time.Duration
@@ -70,6 +71,7 @@ func (c *Config) counts() []option[int] {
 		{"engines", &c.Engines, bridge.Limits[int]{Min: 0, Max: abi.IslandsMax}},
 		{"runs", &c.Runs, bridge.Limits[int]{Min: 0, Max: 1}},
 		{"eager", &c.Eager, bridge.Limits[int]{Min: 0, Max: abi.EagerEntries}},
+		{"lone", &c.Lone, bridge.Limits[int]{Min: 0, Max: 1}},
 		{"busy", &c.Busy, bridge.Limits[int]{Min: 0, Max: math.MaxInt32}},
 	}
 }

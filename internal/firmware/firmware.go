@@ -51,13 +51,13 @@ func words(numbers ...int) ([]C.uint32_t, bool) {
 // native is the configuration as the firmware has it; false if it has no such.
 func (c *Config) native() (n C.struct_nfc_config, ok bool) {
 	w, ok := words(c.Channels, c.Managers, c.Islands, c.Microengines, c.Contexts, c.Slots, c.Window,
-		int(min(c.Stack, math.MaxInt)), int(c.Beat.Milliseconds()), c.Runs, c.Eager, c.Shared, c.HostRings)
+		int(min(c.Stack, math.MaxInt)), int(c.Beat.Milliseconds()), c.Runs, c.Eager, c.Shared, c.HostRings, c.Lone)
 	if !ok || c.Beat%time.Millisecond != 0 || min(c.TargetTimeout, c.Spin) < 0 {
 		return n, false
 	}
 	n = C.struct_nfc_config{
 		channels: w[0], managers: w[1], islands: w[2], engines_me: w[3], contexts: w[4], slots: w[5], window: w[6],
-		stack: w[7], beat_ms: w[8], runs: w[9], eager: w[10], hosts: w[11], host_rings: w[12],
+		stack: w[7], beat_ms: w[8], runs: w[9], eager: w[10], hosts: w[11], host_rings: w[12], lone: w[13],
 		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()),
 	}
 	for i, size := range c.Memory {

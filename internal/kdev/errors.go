@@ -66,7 +66,7 @@ func (d *Device) refused(o *op, errno syscall.Errno) error {
 	case syscall.ENOMEM:
 		return d.memoryErr(o, size, errno)
 	case syscall.EPERM:
-		return fmt.Errorf("%w: it brings code into the device and needs CAP_SYS_ADMIN", errno)
+		return fmt.Errorf("%w: it brings code into the device, or starts a program that may keep it, and needs CAP_SYS_ADMIN", errno)
 	case syscall.EDQUOT:
 		return fmt.Errorf("%w: the device was lost three times in ten minutes beside processes of this user: %w", bridge.ErrBusy, errno)
 	case syscall.EACCES:

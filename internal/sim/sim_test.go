@@ -198,7 +198,7 @@ func TestSilentDevice(t *testing.T) {
 	require.NoError(t, err)
 	blocked := make(chan error, 1)
 	go func() { blocked <- ch.Send(ctx, nil) }()
-	_, err = dev.Start(ctx, bridge.Program{Name: "spin", Targets: 1, Argument: 5000})
+	_, err = dev.Start(ctx, bridge.Program{Name: "lone.spin", Targets: 1, Argument: 5000})
 	if err != nil { // the island may stop before it can say that it started
 		require.ErrorIs(t, err, bridge.ErrDeviceLost)
 	}

@@ -10,9 +10,9 @@
  *
  * Rights: a file that is open to read may look (INFO, HEALTH, CHANNEL). SUBMIT,
  * CALL, REGISTER, UNREGISTER and RESET take one that is open for writing (EACCES);
- * a RESET, and a CONTROL that loads a program, CAP_SYS_ADMIN besides (EPERM). So does
- * one that starts a process, of a user beside whose processes the device was lost three
- * times in ten minutes (EDQUOT).
+ * a RESET, and a CONTROL that loads a program or starts one that may keep an island
+ * (NFC_LONE), CAP_SYS_ADMIN besides (EPERM). So does one that starts a process, of a
+ * user beside whose processes the device was lost three times in ten minutes (EDQUOT).
  *
  * Rules: every structure starts with its size, or its size is given beside its
  * address. The first version's sizes are the macros that end in _SIZE_FIRST: they

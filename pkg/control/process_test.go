@@ -72,8 +72,8 @@ func TestProcessesAreBounded(t *testing.T) {
 	srv, c := serve(t, quick)
 	require.NoError(t, srv.Attach("nic0", dev))
 	most := dev.Info().Contexts
-	for n := 0; n < most+10; { // spin returns at once with an argument of 0
-		_, err := c.Devices.StartProgram(background(t), &nfcommsv1.StartProgramRequest{Name: "devices/nic0/programs/spin"})
+	for n := 0; n < most+10; { // lone.spin returns at once with an argument of 0
+		_, err := c.Devices.StartProgram(background(t), &nfcommsv1.StartProgramRequest{Name: "devices/nic0/programs/lone.spin"})
 		if err == nil {
 			n++
 			continue
@@ -105,7 +105,7 @@ func TestErrorsNameTheDevice(t *testing.T) {
 func TestProcessEndsByItself(t *testing.T) {
 	_, c := serveSim(t, quick)
 	stays := run(t, c, "hold")
-	ends := run(t, c, "spin") // for no time
+	ends := run(t, c, "lone.spin") // for no time
 	require.Eventually(t, func() bool { return len(running(t, c, 0)) == 1 }, time.Minute, time.Millisecond)
 	_, err := c.Devices.StopProgram(background(t), &nfcommsv1.StopProgramRequest{Name: stays})
 	require.NoError(t, err)

@@ -38,6 +38,19 @@ static struct nfcomms_op ask(uint16_t what)
 	return op;
 }
 
+/* A START of a program that may keep an island to itself. */
+static struct nfcomms_op ask_lone(void)
+{
+	struct nfcomms_op op = ask(NFC_CONTROL_START);
+	struct nfc_control c;
+
+	memcpy(&c, op.payload, sizeof(c));
+	c.b = 1;
+	strcpy((char *)c.name, NFC_LONE "spin");
+	memcpy(op.payload, &c, sizeof(c));
+	return op;
+}
+
 static bool says(int fd, const struct nfcomms_op *op, int want)
 {
 	struct nfcomms_completion c;
@@ -60,6 +73,7 @@ static int try_as_nobody(void *argument)
 	struct nfcomms_op start = ask(NFC_CONTROL_START);
 	struct nfcomms_op stop = ask(NFC_CONTROL_STOP);
 	struct nfcomms_op load = image("no image", 8);
+	struct nfcomms_op lone = ask_lone();
 	int wrong = 0;
 
 	take.length = NFCOMMS_PAYLOAD_SIZE;
@@ -72,6 +86,7 @@ static int try_as_nobody(void *argument)
 	wrong |= !says(h->fd, &start, h->use) ? 16 : 0;
 	wrong |= !says(h->fd, &stop, h->use) ? 32 : 0;
 	wrong |= !says(h->fd, &load, h->load) ? 64 : 0;
+	wrong |= !says(h->fd, &lone, h->load) ? 64 : 0;
 	wrong |= control(h->fd, NFCOMMS_IOC_RESET, &r) != h->reset ? 128 : 0;
 	return wrong;
 }
@@ -113,5 +128,20 @@ CASE(an_administrator_brings_in_code)
 
 	CHECK_EQ(outcome(fd, &load), NFC_OK); /* the device's answer is in it */
 	check_alive(fd, ch);
+	close(fd);
+}
+
+/* A device has no such program unless it is made with them. */
+CASE(no_program_keeps_an_island_by_default)
+{
+	struct nfcomms_completion c = { 0 };
+	struct nfcomms_op op = ask_lone();
+	struct nfc_control reply;
+	int fd = fresh();
+
+	CHECK_EQ(call(fd, &op, &c), 0);
+	memcpy(&reply, c.payload, sizeof(reply));
+	CHECK_EQ(reply.status, NFC_ENOPROGRAM);
+	check_alive(fd, program(fd, "loopback"));
 	close(fd);
 }
