@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/units"
@@ -84,12 +83,8 @@ func (d *doctor) node(name string) findingRecord {
 // owner is whom a file belongs to.
 type owner struct{ uid, gid int }
 
-func ownerOf(st fs.FileInfo) owner {
-	if s, ok := st.Sys().(*syscall.Stat_t); ok {
-		return owner{int(s.Uid), int(s.Gid)}
-	}
-	return owner{-1, -1}
-}
+// nobody owns a file of which nobody knows whose it is.
+var nobody = owner{-1, -1}
 
 // may reports whether this user has the given rights, as the last digit of a
 // mode, on a file.
