@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,12 +50,14 @@ type daemon struct {
 func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-chan os.Signal, stderr io.Writer) error {
 	log, level := newLogger(conf.Log, stderr)
 	logGRPC(log)
-	d, err := newDaemon(conf, log, level)
+	s, err := openSockets(conf)
 	if err != nil {
 		return err
 	}
-	s, err := openSockets(conf)
+	logStart(log, conf, s)
+	d, err := newDaemon(conf, log, level)
 	if err != nil {
+		s.close()
 		return err
 	}
 	d.openDevices(conf.Devices)
@@ -72,6 +75,23 @@ func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-c
 	d.authorizer.Flush()
 	log.Info("stopped")
 	return err
+}
+
+// logStart logs what a person who reads the log looks for first.
+func logStart(log *slog.Logger, conf *config.Loaded, s *sockets) {
+	version, commit := control.Build()
+	args := []any{"version", version, "commit", commit, "file", conf.File}
+	for _, l := range []struct {
+		name string
+		all  []net.Listener
+	}{{localListener, s.local}, {tlsListener, s.remote}, {webListener, s.web}} {
+		var addresses []string
+		for _, each := range l.all {
+			addresses = append(addresses, each.Addr().String())
+		}
+		args = append(args, l.name, strings.Join(addresses, ","))
+	}
+	log.Info("starting", args...)
 }
 
 // newDaemon makes everything that needs no socket and no device.

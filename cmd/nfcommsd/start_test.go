@@ -192,3 +192,16 @@ func TestSampleConfiguration(t *testing.T) {
 		require.Zero(t, code, "%s", p.log.String())
 	}
 }
+
+// TestFirstLine: the log begins with the version, the file and the sockets.
+func TestFirstLine(t *testing.T) {
+	web, tcp, ca := freePort(t), freePort(t), testcert.New(t)
+	p := newProcess(t, append(certificates(t, t.TempDir(), ca.Issue(t, "server", ""), ca), "--tcp-address", tcp, "--http-address", web)...)
+	file := p.file("c.yaml", "log: {format: text}\n")
+	p.args = append(p.args, "--config", file, "--log-level", "info")
+	p.run()
+	p.await("READY=1")
+	first, _, _ := strings.Cut(p.log.String(), "\n")
+	require.Regexp(t, `msg=starting version=\S+ commit=\S+ file=`+regexp.QuoteMeta(file)+` unix=`+regexp.QuoteMeta(p.socket)+` tls=`+tcp+` http=`+web, first)
+	p.stop()
+}
