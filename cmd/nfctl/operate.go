@@ -40,6 +40,11 @@ func (a *app) each(do func(ctx context.Context, c *control.Client, name string) 
 		if len(args) > 1 {
 			show = a.series().print
 		}
+		for _, arg := range args { // before anything is done
+			if err := control.CheckDevice(deviceID(arg)); err != nil {
+				return usageError{err}
+			}
+		}
 		var failed []error
 		for _, arg := range args {
 			r, err := do(ctx, c, deviceName(arg))

@@ -52,7 +52,25 @@ func newRoot(a *app) *cobra.Command {
 	)
 	// The flag is there: it was defined above.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	strictHelp(root)
 	return root
+}
+
+// strictHelp makes help of an unknown command an error; cobra's shows the help of all.
+func strictHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it is there
+	help.Run, help.RunE = nil, func(cmd *cobra.Command, args []string) error {
+		about, rest, err := cmd.Root().Find(args)
+		if err == nil {
+			err = unknownCommand(about, rest)
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		about.InitDefaultHelpFlag()
+		return about.Help()
+	}
 }
 
 // unknownCommand refuses what is no command, with the names of those that are
