@@ -127,6 +127,7 @@ func bulk(ctx context.Context, o options, stderr io.Writer) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	kind := dev.Info().Kind()
 	m, err := newMover(ctx, dev, o)
 	if err == nil {
 		bar := command.NewBar(stderr, files.bytes, "to the device and back", true)
@@ -136,5 +137,5 @@ func bulk(ctx context.Context, o options, stderr io.Writer) (*report, error) {
 	if cerr := dev.Close(); err == nil {
 		err = cerr
 	}
-	return m.report(files), err
+	return m.report(files, kind), err
 }

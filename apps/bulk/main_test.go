@@ -73,7 +73,7 @@ func TestBulkTable(t *testing.T) {
 	code, out, errs := cli(t.Context(), filepath.Join(dir, "a"), dir)
 	require.Empty(t, errs, "quiet in a pipe")
 	require.Equal(t, exitOK, code)
-	require.Contains(t, out, "4 files, 585.9 KiB to the device and back, SHA-256 equal")
+	require.Contains(t, out, "4 files, 585.9 KiB to the simulated device and back, SHA-256 equal")
 	require.Contains(t, out, "h2d, host to device")
 	require.Contains(t, out, "ratio")
 }
@@ -163,7 +163,7 @@ func TestInterruptedBetween(t *testing.T) {
 	const round = 2 * chunksPerChannel * 5000
 	err = m.moveAll(ctx, &cancelAt{left: round, cancel: cancel}, command.Bar{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.EqualValues(t, round, m.report(&fileSet{}).bytesMoved())
+	require.EqualValues(t, round, m.report(&fileSet{}, "simulated").bytesMoved())
 }
 
 // TestChangedData has a mover without channels, so that nothing comes back.

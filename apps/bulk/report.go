@@ -9,7 +9,9 @@ import (
 
 // report is what was moved, and how fast. Rates are in GB/s (10^9 bytes).
 type report struct {
-	Files int `json:"files"`
+	// Device is the kind of device that the figures are of.
+	Device string `json:"device"`
+	Files  int    `json:"files"`
 	// Bytes went to the device and came back.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -46,10 +48,10 @@ func newPath(bytes int64, moved, copied time.Duration) path {
 	return p
 }
 
-func (m *mover) report(files *fileSet) *report {
+func (m *mover) report(files *fileSet, kind string) *report {
 	sum, _ := m.sums()
 	return &report{
-		Files: len(files.paths), Bytes: m.bytes, SHA256: sum,
+		Device: kind, Files: len(files.paths), Bytes: m.bytes, SHA256: sum,
 		H2D: newPath(m.bytes, m.h2d.total, m.copied[0]), D2H: newPath(m.bytes, m.d2h.total, m.copied[1]),
 		Both:  newPath(2*m.bytes, m.wall, m.copied[0]+m.copied[1]),
 		WallS: m.wall.Seconds(), CPUS: m.cpu.Seconds(), TotalS: time.Since(m.begun).Seconds(),
@@ -70,7 +72,7 @@ func (r *report) write(w io.Writer, format string) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(r)
 	}
-	_, err := fmt.Fprintf(w, `%d files, %s to the device and back, SHA-256 equal
+	_, err := fmt.Fprintf(w, `%d files, %s to the %s device and back, SHA-256 equal
 %s
 
                       GB/s   memcpy GB/s   ratio
@@ -80,7 +82,7 @@ both, overlapping    %5.2f         %5.2f   %5.2f
 
 moving: %.2f s wall, %.2f s CPU; all with reading, hashing and memcpy: %.1f s
 `,
-		r.Files, byteText(r.Bytes), r.SHA256,
+		r.Files, byteText(r.Bytes), r.Device, r.SHA256,
 		r.H2D.GBs, r.H2D.MemcpyGBs, r.H2D.OverMemcpy, r.D2H.GBs, r.D2H.MemcpyGBs, r.D2H.OverMemcpy,
 		r.Both.GBs, r.Both.MemcpyGBs, r.Both.OverMemcpy, r.WallS, r.CPUS, r.TotalS)
 	return err

@@ -132,8 +132,8 @@ func count(ctx context.Context, d *device, open func() (packets, error)) (r run,
 // report writes what was found and checks it.
 func (s settings) report(w io.Writer, d *device, runs []run) error {
 	first := runs[0]
-	fmt.Fprintf(w, "%d packets with %d flows in a stream, %d without one; %d consumers, %d sketches\n\n",
-		first.answer.Packets, first.peers.exact(), first.answer.Skipped, len(d.consumers), first.answer.Sketches)
+	fmt.Fprintf(w, "%d packets with %d flows in a stream, %d without one; %d consumers, %d sketches; %s device\n\n",
+		first.answer.Packets, first.peers.exact(), first.answer.Skipped, len(d.consumers), first.answer.Sketches, d.dev.Info().Kind())
 	fmt.Fprintf(w, "                       flows     error   ns/packet\n")
 	first.print(w)
 	e := deviceErrors(runs)

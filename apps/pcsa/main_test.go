@@ -40,6 +40,7 @@ func TestPCSA(t *testing.T) {
 	require.Contains(t, out, "31250 packets with 25000 flows in a stream, 0 without one; 5 consumers, 2048 sketches")
 	require.Contains(t, out, "error over 3 seeds")
 	require.Contains(t, out, "verified: the device's sketches are those that Go computes, in all of 3 streams")
+	require.Contains(t, out, "sketches; simulated device\n")
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.NoError(t, xml.Unmarshal(text, new(struct{ XMLName xml.Name })))

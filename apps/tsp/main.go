@@ -59,7 +59,7 @@ func tsp(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return report(stdout, s, m, there, here)
+	return report(stdout, s, m, dev.Info().Kind()+" device", there, here)
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -100,14 +100,14 @@ func measured(side func() (result, error)) (result, error) {
 }
 
 // report compares the two sides and writes what they found.
-func report(w io.Writer, s settings, m *cityMap, there, here result) error {
+func report(w io.Writer, s settings, m *cityMap, device string, there, here result) error {
 	fmt.Fprintf(w, "%d cities, %d random restarts, seed %d\n", len(m.cities), s.restarts, s.seed)
 	fmt.Fprintf(w, "shortest tour: %d, of climb %d%s\n\n", there.length, there.winner, m.compare(there.length))
 	fmt.Fprintf(w, "                   climbers    wall s     CPU s   climbs/s\n")
 	for _, side := range []struct {
 		name string
 		r    result
-	}{{"device", there}, {"goroutines", here}} {
+	}{{device, there}, {"goroutines", here}} {
 		wall := side.r.wall.Seconds()
 		fmt.Fprintf(w, "%-18s %8d %9.2f %9.2f %10.0f\n", side.name, side.r.climbers, wall, side.r.cpu.Seconds(), float64(s.restarts)/wall)
 	}

@@ -44,6 +44,7 @@ func TestTSP(t *testing.T) {
 	require.Contains(t, out, "100 cities, 60 random restarts, seed 1")
 	require.Contains(t, out, "% over the proved optimum of 22447")
 	require.Contains(t, out, "verified: the tour visits each city once")
+	require.Contains(t, out, "simulated device  ")
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.NoError(t, xml.Unmarshal(text, new(struct{ XMLName xml.Name })))
@@ -187,7 +188,7 @@ func TestWrongTours(t *testing.T) {
 	require.ErrorContains(t, m.check(append(some(9), city{}), 5), "each city once")
 	require.Equal(t, ", which is the proved optimum", m.compare(100))
 	there := result{tour: m.cities, length: 7}
-	require.ErrorContains(t, report(io.Discard, settings{}, m, there, result{tour: m.cities, length: 8}), "another tour")
+	require.ErrorContains(t, report(io.Discard, settings{}, m, "simulated device", there, result{tour: m.cities, length: 8}), "another tour")
 }
 
 // TestData: the map that comes with the program says what data.py found.

@@ -58,7 +58,7 @@ func parse(args []string, stderr io.Writer) (address string, o dmaloop.Options, 
 
 // loop runs the variants and writes what they came to.
 func loop(ctx context.Context, dev *nfcomms.Device, o dmaloop.Options, stdout io.Writer) error {
-	fmt.Fprintf(stdout, "%d transfers of %d bytes there and back, every byte compared\n", o.Transfers, o.Size)
+	fmt.Fprintf(stdout, "%d transfers of %d bytes there and back, every byte compared; %s device\n", o.Transfers, o.Size, dev.Info().Kind())
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "variant\tMB/s both ways\ttook\tover synchronous\t")
 	base := 0.0

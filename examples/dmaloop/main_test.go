@@ -18,7 +18,7 @@ func cli(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestLoop(t *testing.T) {
 	code, out, errs := cli(t, "--transfers", "20", "--size", "4096")
 	require.Equal(t, command.ExitOK, code, errs)
-	require.Contains(t, out, "20 transfers of 4096 bytes there and back, every byte compared")
+	require.Contains(t, out, "20 transfers of 4096 bytes there and back, every byte compared; simulated device")
 	for _, variant := range []string{"synchronous", "overlapped", "futures"} {
 		require.Contains(t, out, variant)
 	}

@@ -57,8 +57,8 @@ func pipeline(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	if err := s.pass(ctx, in, out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "verified: %d blocks of %d bytes through %d stages, %.0f MB/s\n", s.blocks, s.size, s.stages,
-		float64(s.blocks)*float64(s.size)/time.Since(since).Seconds()/1e6)
+	_, err = fmt.Fprintf(stdout, "verified: %d blocks of %d bytes through %d stages, %.0f MB/s (%s device)\n", s.blocks, s.size, s.stages,
+		float64(s.blocks)*float64(s.size)/time.Since(since).Seconds()/1e6, dev.Info().Kind())
 	if err != nil || s.nodes == nil {
 		return err
 	}

@@ -65,7 +65,7 @@ type Header struct {
 type Device struct {
 	Address string `json:"address"`
 	Driver  string `json:"driver"`
-	// Label distinguishes simulated devices from real ones.
+	// Label tells simulated and emulated devices from hardware.
 	Label   string `json:"label"`
 	Islands int    `json:"islands"`
 	Window  int    `json:"window"`
@@ -96,7 +96,7 @@ func NewHeader(command string, dev *nfcomms.Device) Header {
 	return Header{
 		Command: command,
 		Device: Device{
-			Address: info.Address, Driver: info.Driver, Label: deviceLabel(info.Driver),
+			Address: info.Address, Driver: info.Driver, Label: info.Kind() + " device",
 			Islands: info.Islands, Window: info.Window,
 		},
 		Machine: ThisMachine(),
@@ -108,15 +108,6 @@ func ThisMachine() Machine {
 	return Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: CPUModel(),
 		CPUs: runtime.NumCPU(), Go: runtime.Version(), Load1: loadAverage(), Revision: revision(),
-	}
-}
-
-func deviceLabel(driver string) string {
-	switch driver {
-	case "sim", "shm":
-		return "simulated device"
-	default:
-		return "device"
 	}
 }
 

@@ -38,12 +38,6 @@ func TestMachineTimeGrows(t *testing.T) {
 	require.Empty(t, watch{Start: w.Start.Add(time.Hour)}.Busy(0, nil), "no time has passed")
 }
 
-func TestDeviceLabel(t *testing.T) {
-	require.Equal(t, "simulated device", deviceLabel("sim"))
-	require.Equal(t, "simulated device", deviceLabel("shm"))
-	require.Equal(t, "device", deviceLabel("dev"))
-}
-
 func TestSizes(t *testing.T) {
 	n, err := ParseSize("1.5MiB")
 	require.NoError(t, err)

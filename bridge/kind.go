@@ -1,0 +1,26 @@
+package bridge
+
+// Kinds of device, as reports label their figures.
+const (
+	// KindSimulated is a program of this machine: no bus lies between.
+	KindSimulated = "simulated"
+	// KindEmulated is a card that a program stands for: its figures are that program's.
+	KindEmulated = "emulated"
+	// KindHardware is a card.
+	KindHardware = "hardware"
+)
+
+// emulatorVendor is the PCI vendor of cards that exist in emulators alone (docs/device-spec.md).
+const emulatorVendor = 0x1234
+
+// Kind returns which kind of device it is. A device of the kernel module is hardware if it is a
+// board of a vendor that makes boards.
+func (i Info) Kind() string {
+	switch {
+	case i.Driver != "dev":
+		return KindSimulated
+	case i.Board == nil || i.Board.Vendor == emulatorVendor:
+		return KindEmulated
+	}
+	return KindHardware
+}
