@@ -193,6 +193,22 @@ func TestStackSweep(t *testing.T) {
 	require.Equal(t, "ds", results(stackSweep(report(rates))))
 }
 
+// TestStackLoose: rows name their language and share of wrong chunks. That there are some is by
+// construction; that checksums find none would be another result.
+func TestStackLoose(t *testing.T) {
+	loose := func(wrong int) PaperItem {
+		return stackLoose(&stack.Report{
+			Loose:    []stack.Loose{{Path: "Go", Mode: stack.Sync, Size: 4096, Chunks: 8, Wrong: wrong}, {Path: "C", Mode: stack.Overlapped, Size: 4096, Chunks: 8, Wrong: wrong}},
+			Findings: []stack.Finding{{What: "first"}, {What: "last", Same: wrong > 0, Why: "why"}},
+		})
+	}
+	item := loose(2)
+	require.Equal(t, "1 by construction", item.Shapes())
+	require.Equal(t, []string{"Go, chunks of 4 KiB, synchronous: wrong", "C, chunks of 4 KiB, overlapped: wrong"}, []string{item.Rows[0].What, item.Rows[1].What})
+	require.Equal(t, [3]float64{-1, -1, 25}, cells(item.Rows[0]))
+	require.Equal(t, "d", results(loose(0)))
+}
+
 // TestGroupItem: the algorithm of 2009 is held against two others; a ratio that was not measured is
 // no result.
 func TestGroupItem(t *testing.T) {

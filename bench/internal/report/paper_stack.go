@@ -73,16 +73,21 @@ func stackSweep(r *stack.Report) PaperItem {
 	return item
 }
 
-// stackLoose is what comes of no flow control.
+// stackLoose is what comes of no flow control. The reader begins late, so some chunks are always
+// wrong: the item shows that checksums find them, and how many there are, but proves no shape.
 func stackLoose(r *stack.Report) PaperItem {
-	item := PaperItem{Ref: "Without flow control", Title: "right amount, wrong data", Label: "measured between two goroutines: no device can be used so"}
+	item := PaperItem{Ref: "Without flow control", Title: "right amount, wrong data", Label: "measured between two threads of Go, and of C, of which the reader begins late: no device can be used so"}
 	for _, l := range r.Loose {
 		item.Rows = append(item.Rows, PaperRow{
-			What: fmt.Sprintf("chunks of %s, %s: wrong", cli.SizeText(l.Size), l.Mode), Unit: "%", Measured: number(100 * float64(l.Wrong) / float64(l.Chunks)),
+			What: fmt.Sprintf("%s, chunks of %s, %s: wrong", l.Path, cli.SizeText(l.Size), l.Mode), Unit: "%", Measured: number(100 * float64(l.Wrong) / float64(l.Chunks)),
 		})
 	}
 	f := r.Findings[len(r.Findings)-1]
-	item.Findings = []PaperFinding{shape(f.What, f.Same, "%s", f.Why)}
+	found := shape(f.What, f.Same, "%s", f.Why)
+	if f.Same {
+		found.Result = cli.ShapeConstructed
+	}
+	item.Findings = []PaperFinding{found}
 	return item
 }
 

@@ -37,7 +37,7 @@ func (r *Report) addLoose(rig *stackRig) {
 
 // tableOfLoose writes what came of them.
 func (r *Report) tableOfLoose(w io.Writer) {
-	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two threads; the data are wrong")
+	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two threads; the reader begins late, so data are wrong")
 	t := texttable.Numbers("chunk", "path", "mode", "GB/s", "chunks", "wrong, by their checksums")
 	for _, l := range r.Loose {
 		t.Add(cli.SizeText(l.Size), l.Path, l.Mode, fmt.Sprintf("%.2f", l.GBs), fmt.Sprint(l.Chunks), fmt.Sprint(l.Wrong))
