@@ -270,6 +270,15 @@ func TestReportedFigures(t *testing.T) {
 	require.Equal(t, "8.2", ReportedFigures()[0].Text())
 }
 
+// TestCables: a word of 128 bits is bad 128 times as often as a bit, where both are rare.
+func TestCables(t *testing.T) {
+	require.Equal(t, Cable{"z+5m8.5", "Z+, 5 m, 8.5 Gb/s", 7.04e-10}, Cables[2])
+	for _, c := range Cables {
+		require.InEpsilon(t, 128*c.BitErrors, c.WordErrors(), 1e-6, c.Name)
+	}
+	require.InDelta(t, 1-math.Pow(0.9, 128), Cable{BitErrors: 0.1}.WordErrors(), 1e-9)
+}
+
 func TestGenerations(t *testing.T) {
 	require.InDelta(t, 56.4e9/8*128/130, Generations[2].Rate(), 1)
 	require.InDelta(t, 5.714e-9, Generations[0].Cycle(), 1e-12)

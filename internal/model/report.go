@@ -15,6 +15,24 @@ type Reported struct {
 	Bound bool `json:"bound,omitempty"`
 }
 
+// Cable is a link that the report tested: a direction, a length and a rate of a lane.
+type Cable struct {
+	Name, What string
+	BitErrors  float64 // upper bound
+}
+
+// Cables are those of the report (A12).
+var Cables = []Cable{
+	{"x+5m8.5", "X+, 5 m, 8.5 Gb/s", 7.04e-11},
+	{"y+5m8.5", "Y+, 5 m, 8.5 Gb/s", 8.12e-11},
+	{"z+5m8.5", "Z+, 5 m, 8.5 Gb/s", 7.04e-10},
+	{"x+5m7", "X+, 5 m, 7 Gb/s", 9.80e-13},
+	{"x+2m7", "X+, 2 m, 7 Gb/s", 2.46e-14},
+}
+
+// WordErrors returns the part of words of the link that have a bit in error, one at least.
+func (c Cable) WordErrors() float64 { return -math.Expm1(8 * WordBytes * math.Log1p(-c.BitErrors)) }
+
 // Text writes the value, as an upper bound where it is one.
 func (r Reported) Text() string {
 	if r.Bound {
@@ -26,17 +44,17 @@ func (r Reported) Text() string {
 // ReportedFigures are the report's measurements: latencies (A6), bit error rates of
 // cables (A12) and what each part of the card moves (A31, A33, A34, A35).
 func ReportedFigures() []Reported {
-	return []Reported{
+	all := []Reported{
 		{Row: "A6", What: "GPU to GPU, peer to peer, half of a ping-pong", Unit: "µs", Value: 8.2},
 		{Row: "A6", What: "GPU to GPU, staged in host memory", Unit: "µs", Value: 16.8},
 		{Row: "A6", What: "GPU to GPU, MVAPICH over InfiniBand", Unit: "µs", Value: 17.4},
 		{Row: "A6", What: "copy of cuMemcpy, which staging takes", Unit: "µs", Value: 10},
 		{Row: "A6", What: "messages up to which the card is the fastest", Unit: "KiB", Value: 128},
-		{Row: "A12", What: "X+, 5 m, 8.5 Gb/s", Unit: "errors a bit", Value: 7.04e-11, Bound: true},
-		{Row: "A12", What: "Y+, 5 m, 8.5 Gb/s", Unit: "errors a bit", Value: 8.12e-11, Bound: true},
-		{Row: "A12", What: "Z+, 5 m, 8.5 Gb/s", Unit: "errors a bit", Value: 7.04e-10, Bound: true},
-		{Row: "A12", What: "X+, 5 m, 7 Gb/s", Unit: "errors a bit", Value: 9.80e-13, Bound: true},
-		{Row: "A12", What: "X+, 2 m, 7 Gb/s", Unit: "errors a bit", Value: 2.46e-14, Bound: true},
+	}
+	for _, c := range Cables {
+		all = append(all, Reported{Row: "A12", What: c.What, Unit: "errors a bit", Value: c.BitErrors, Bound: true})
+	}
+	return append(all, []Reported{
 		{Row: "A31", What: "host memory written, addresses translated by a processor", Unit: "GB/s", Value: 1.5},
 		{Row: "A31", What: "host memory written, addresses translated by a TLB", Unit: "GB/s", Value: 2.2},
 		{Row: "A33", What: "host memory read", Unit: "GB/s", Value: 2.4},
@@ -47,7 +65,7 @@ func ReportedFigures() []Reported {
 		{Row: "A34", What: "link at 350 MHz", Unit: "GB/s", Value: 2.2},
 		{Row: "A34", What: "GPU memory written", Unit: "GB/s", Value: 2.2},
 		{Row: "A35", What: "most that peer-to-peer DMA gives; larger messages are staged", Unit: "GB/s", Value: 1.5},
-	}
+	}...)
 }
 
 // Generation is a link of the report: lanes at a rate, in a line code.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,7 @@ type LinkOptions struct {
 	rate    float64
 	Errors  []float64
 	Threads int
+	cables  []string
 	plot    string
 }
 
@@ -124,6 +126,7 @@ beside the connection alone. Nothing electrical is here: rates of lines are mode
 	f.DurationVar(&o.Time, "time", 300*time.Millisecond, "time of each run by the clock")
 	f.Float64Var(&o.rate, "rate", 0, "Gb/s on the line, in 8b10b, that runs by the clock are held to; 0: no limit")
 	f.Float64SliceVar(&o.Errors, "errors", []float64{0, 1e-6, 1e-5, 1e-4, 1e-3}, "parts of words that are bad, each way of being so")
+	f.StringSliceVar(&o.cables, "cables", nil, "cables of the report whose upper bounds of errors are added to --errors: x+5m8.5, y+5m8.5, z+5m8.5, x+5m7, x+2m7")
 	f.IntVar(&o.Threads, "threads", 2, "threads that the nodes run on, 1 to 3")
 	f.Var(plot.Output(&o.plot), "plot", "write efficiencies by depth as SVG to this file")
 	return cmd
@@ -140,6 +143,13 @@ func (o *LinkOptions) check() error {
 		return cli.Usagef("--rate %g is not 0.1 to 1000, or 0", o.rate)
 	case o.Threads < 1 || o.Threads > 3:
 		return cli.Usagef("--threads %d is not 1 to 3", o.Threads)
+	}
+	for _, name := range o.cables {
+		i := slices.IndexFunc(model.Cables, func(c model.Cable) bool { return c.Name == name })
+		if i < 0 {
+			return cli.Usagef("--cables %q is none of the report's", name)
+		}
+		o.Errors = append(o.Errors, model.Cables[i].WordErrors())
 	}
 	for _, e := range o.Errors {
 		if !(e >= 0 && e <= 1e-3) {
@@ -231,7 +241,7 @@ func (r *LinkReport) Table(w io.Writer) {
 	fmt.Fprintf(w, "\nby the clock, in one process, %s; memcpy is of 4 KiB, and near: as near in the caches as what the link copies\n", limit)
 	t = texttable.Numbers("bad words", "MB/s", "of memcpy", "MB by a second of processor", "of memcpy", "of memcpy, near", "packets", "repeated", "errors seen", "below, 95 %", "round trip", "window")
 	for _, l := range r.Running {
-		t.Add(fmt.Sprintf("%g", l.ErrorRate), fmt.Sprintf("%.0f", l.MBs), fmt.Sprintf("%.2f", l.VsMemcpy),
+		t.Add(fmt.Sprintf("%.3g", l.ErrorRate), fmt.Sprintf("%.0f", l.MBs), fmt.Sprintf("%.2f", l.VsMemcpy),
 			fmt.Sprintf("%.0f", l.CPUMBs), fmt.Sprintf("%.2f", l.CPUVsMemcpy), fmt.Sprintf("%.2f", l.CPUVsNear), fmt.Sprint(l.Packets), fmt.Sprint(l.Repeated), fmt.Sprint(l.Errors), fmt.Sprintf("%.1e", l.ErrorBound),
 			time.Duration(l.RoundTripS*1e9).Round(100*time.Nanosecond).String(), fmt.Sprintf("%d words", l.Window))
 	}

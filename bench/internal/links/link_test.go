@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,6 +51,14 @@ func TestLinkTable(t *testing.T) {
 	}
 }
 
+// TestLinkCables: a cable of the report is an error rate of words.
+func TestLinkCables(t *testing.T) {
+	o := LinkOptions{Cycles: 10000, Time: time.Second, Threads: 1, Errors: []float64{0}, cables: []string{"z+5m8.5"}}
+	require.NoError(t, o.check())
+	require.Len(t, o.Errors, 2)
+	require.InEpsilon(t, 128*7.04e-10, o.Errors[1], 1e-6)
+}
+
 func TestFabricJSON(t *testing.T) {
 	var r FabricReport
 	dir := t.TempDir()
@@ -91,6 +100,7 @@ func TestFabricBadInput(t *testing.T) {
 		"fabric --pings 0":       "--pings 0",
 		"fabric --threads -1":    "--threads -1",
 		"link --rate -1":         "--rate -1",
+		"link --cables q+1m9":    `--cables "q+1m9" is none`,
 		"link --errors 0.1":      "--errors 0.1",
 		"link --cycles 5":        "--cycles 5",
 		"link --threads 9":       "--threads 9",
