@@ -6,6 +6,7 @@ require github.com/nfcomms/nfcomms v0.0.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cloudwego/shmipc-go v0.2.0
 	github.com/quic-go/quic-go v0.65.0
 	github.com/schollz/progressbar/v3 v3.19.1
