@@ -66,6 +66,8 @@ sub convert {
 	$s =~ s{\bnfcomms\.Trace(Every|Keep)Most\b}{trace.Max$1}g;
 	$s =~ s{($expr)\.(Peek|Poke|Interrupts)\((?=\S+, )}{admin.$2($1, }g if $s =~ /\bnfcomms\./ && $s !~ /Boards?\./;
 	$s =~ s{($expr)\.WaitInterrupt\(([^,()]+(?:\(\))?), }{admin.WaitInterrupt($2, $1, }g if $s !~ /Boards?\./;
+	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{Logger: (.*)\}\)}{nfcomms.Open($1, $2, nfcomms.WithLogger($3))}g;
+	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin)) {
 		$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/$sub"\n} if $s =~ /\b$sub\.[A-Z]/ && $s !~ m{pkg/nfcomms/$sub"};
 	}
@@ -81,7 +83,7 @@ for my $file (@ARGV) {
 	my $line = 0;
 	for (split /\n/, $s) {
 		$line++;
-		next unless /\.TryReceive\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
+		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
 		print "$file:$line: by hand, see CHANGELOG.md: $_\n";
 		$wrong = 1;
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // load opens a device that has the program.
-func load(t *testing.T, o nfcomms.Options) (dev *nfcomms.Device, name string) {
+func load(t *testing.T, o ...nfcomms.OpenOption) (dev *nfcomms.Device, name string) {
 	t.Helper()
-	dev, err := nfcomms.OpenWith(t.Context(), "sim:", o)
+	dev, err := nfcomms.Open(t.Context(), "sim:", o...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	image, err := program.Build(t.Context(), source, program.Options{})
@@ -42,7 +42,7 @@ func (l lines) Write(line []byte) (int, error) {
 // has done.
 func TestWaitsForRoom(t *testing.T) {
 	log := make(lines, 64)
-	dev, name := load(t, nfcomms.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	dev, name := load(t, nfcomms.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	s := settings{above: 65000, events: 1, readings: 10}
@@ -78,7 +78,7 @@ func TestWaitsForRoom(t *testing.T) {
 
 // A sensor whose host does not listen any more says so.
 func TestHostThatDoesNotListen(t *testing.T) {
-	dev, name := load(t, nfcomms.Options{})
+	dev, name := load(t)
 	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
@@ -89,7 +89,7 @@ func TestHostThatDoesNotListen(t *testing.T) {
 
 // A sensor that waits in line hears it when the listener closes.
 func TestListenerCloses(t *testing.T) {
-	dev, name := load(t, nfcomms.Options{})
+	dev, name := load(t)
 	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	ran := make(chan error, 2)
@@ -106,7 +106,7 @@ func TestListenerCloses(t *testing.T) {
 
 // A program that is no sensor ends the wait for who connects.
 func TestProgramThatIsNoSensor(t *testing.T) {
-	dev, _ := load(t, nfcomms.Options{})
+	dev, _ := load(t)
 	image, err := program.Build(t.Context(), fstest.MapFS{"other.c": {Data: []byte(`#include "nfc_fw.h"
 static void other(struct nfc_process *self) { channel_write(nfc_channel_of(self, 0), "?", 1); }
 NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "other", other });
@@ -170,7 +170,7 @@ func (s settings) takeOf(t *testing.T, all []said, log []uint16) error {
 
 // An interrupt ends host and sensors, whoever waits for whom.
 func TestInterrupted(t *testing.T) {
-	dev, name := load(t, nfcomms.Options{})
+	dev, name := load(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	g := make(chan error, 1)
 	l, err := dev.Listen(ctx, "")

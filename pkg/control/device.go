@@ -92,7 +92,7 @@ func (d *device) run() {
 
 // tryOpen opens the device once and reports whether it is open.
 func (d *device) tryOpen() bool {
-	dev, err := nfcomms.OpenWith(d.ctx, d.address, nfcomms.Options{Logger: d.s.log})
+	dev, err := nfcomms.Open(d.ctx, d.address, nfcomms.WithLogger(d.s.log))
 	if err != nil && d.ctx.Err() == nil {
 		d.event(nfcommsv1.Event_TYPE_OPEN_FAILED, d.name(), err.Error(), err)
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestDevicePassesOn(t *testing.T) {
 	ctx := background(t)
-	dev, err := OpenWith(ctx, "fake:?managers=2", Options{Logger: slog.New(slog.DiscardHandler)})
+	dev, err := Open(ctx, "fake:?managers=2", WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	assert.Equal(t, "fake", dev.Info().Driver)
 	assert.Equal(t, uint64(7), dev.Stats().Resets)

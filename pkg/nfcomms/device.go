@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync/atomic"
 
@@ -15,8 +16,6 @@ import (
 
 // Types of the bridge contract that applications see.
 type (
-	// Options adjusts how a device is opened; the zero value is valid.
-	Options = bridge.Options
 	// Target is the id of a device process's end of a channel.
 	Target = bridge.Target
 	// ProcessID names a running device process.
@@ -162,12 +161,11 @@ type Device struct {
 //
 // The context bounds Open alone. Errors: ErrScheme, ErrOption, ErrNotSupported
 // and what the back end finds wrong.
-func Open(ctx context.Context, address string) (*Device, error) {
-	return OpenWith(ctx, address, Options{})
-}
-
-// OpenWith is Open with options.
-func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
+func Open(ctx context.Context, address string, options ...OpenOption) (*Device, error) {
+	var o bridge.Options
+	for _, option := range options {
+		option.open(&o)
+	}
 	open := func() (bridge.Device, error) { return bridge.Open(ctx, address, &o) }
 	dev, err := behind(ctx, new(leftovers), open, func(dev bridge.Device) { _ = dev.Close() })
 	if err != nil {
@@ -175,6 +173,22 @@ func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
 	}
 	return newDevice(dev, address), nil
 }
+
+// OpenOption adjusts [Open].
+type OpenOption interface {
+	// open applies the option.
+	open(*bridge.Options)
+}
+
+type withLogger struct{ *slog.Logger }
+
+func (l withLogger) open(o *bridge.Options) { o.Logger = l.Logger }
+
+// WithLogger gives the device's log lines, and rare events of the back end, to a logger: in order,
+// on a goroutine of its own, so that a handler may block, and may call the device. Records that a
+// slow handler leaves no room for are dropped, and counted in Stats.LogDropped. Without a logger
+// all are discarded.
+func WithLogger(l *slog.Logger) OpenOption { return withLogger{l} }
 
 // Devices lists the devices on this host that can be opened, and those that cannot,
 // with the reason: "sim:", and every /dev/nfcommsN or what is missing for one. It

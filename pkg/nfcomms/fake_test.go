@@ -16,7 +16,7 @@ import (
 // plain Go, for unit tests of this package alone.
 
 func init() {
-	bridge.Register("fake", func(_ context.Context, a bridge.Address, _ *Options) (bridge.Device, error) {
+	bridge.Register("fake", func(_ context.Context, a bridge.Address, _ *bridge.Options) (bridge.Device, error) {
 		if err := a.Only("managers"); err != nil {
 			return nil, err
 		}

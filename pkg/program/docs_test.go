@@ -116,7 +116,7 @@ NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "x", x_main });
 // line, and addr2line makes the same of what the log says.
 func TestCrashNamesTheLine(t *testing.T) {
 	var log bytes.Buffer
-	dev, err := nfcomms.OpenWith(t.Context(), "sim:", nfcomms.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	dev, err := nfcomms.Open(t.Context(), "sim:", nfcomms.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	name, err := load(t, dev, wild, Options{})
 	require.NoError(t, err)
