@@ -48,12 +48,13 @@ sub form {
 # convert(SOURCE): a file of today.
 sub convert {
 	my ($s) = @_;
+	my $before = $s;
 	my %case = (SendAsync => 'SendCase', ReceiveAsync => 'ReceiveCase', SendIndAsync => 'SendIndCase', ReceiveIndAsync => 'ReceiveIndCase');
 	$s =~ s{($expr)\.(SendAsync|ReceiveAsync|SendIndAsync|ReceiveIndAsync)($p)}{
-		my ($before, $on, $name, @args) = (substr($s, 0, $-[0]), $1, $2, args($3));
+		my ($above, $on, $name, @args) = (substr($s, 0, $-[0]), $1, $2, args($3));
 		my $ctx = shift @args;
 		push @args, 'nil' if $name eq 'ReceiveAsync';
-		form($before, $on, $case{$name}, @args) . ".Start($ctx)";
+		form($above, $on, $case{$name}, @args) . ".Start($ctx)";
 	}ge;
 	$s =~ s{($expr)\.TrySend($p)}{ form(substr($s, 0, $-[0]), $1, 'SendCase', args($2)) . '.Try()' }ge;
 	$s =~ s{($expr)\.Trace\(([^,()]+(?:\(\))?), nfcomms\.TraceOptions}{trace.Start($2, $1, trace.Options}g;
@@ -64,13 +65,18 @@ sub convert {
 	$s =~ s{\bnfcomms\.Layer(\w+)}{trace.$1}g;
 	$s =~ s{\bnfcomms\.TracersMost\b}{trace.MaxTracers}g;
 	$s =~ s{\bnfcomms\.Trace(Every|Keep)Most\b}{trace.Max$1}g;
-	$s =~ s{($expr)\.(Peek|Poke|Interrupts)\((?=\S+, )}{admin.$2($1, }g if $s =~ /\bnfcomms\./ && $s !~ /Boards?\./;
+	if ($s =~ /\bnfcomms\./ && $s !~ /Boards?\./) {
+		$s =~ s{($expr)\.(Peek|Poke)\((?=[^()]*(?:$p[^()]*)?, )}{admin.$2($1, }g;
+		$s =~ s{($expr)\.Interrupts\((?=[^)])}{admin.Interrupts($1, }g;
+	}
 	$s =~ s{($expr)\.WaitInterrupt\(([^,()]+(?:\(\))?), }{admin.WaitInterrupt($2, $1, }g if $s !~ /Boards?\./;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{Logger: (.*)\}\)}{nfcomms.Open($1, $2, nfcomms.WithLogger($3))}g;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin)) {
-		$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/$sub"\n} if $s =~ /\b$sub\.[A-Z]/ && $s !~ m{pkg/nfcomms/$sub"};
+		next if $s =~ m{pkg/nfcomms/$sub"} || $before =~ /\b$sub\.[A-Z]/ || $s !~ /\b$sub\.[A-Z]/;
+		$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/$sub"\n};
 	}
+	$s =~ s{\t$nf"\n}{} if $s !~ /\bnfcomms\.\w/ && $before =~ /\bnfcomms\.\w/;
 	return $s;
 }
 
