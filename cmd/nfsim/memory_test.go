@@ -53,12 +53,12 @@ func badCalls(e *bridgetest.Env, bad []byte) map[string]func(chs []*nfcomms.Chan
 			}
 			return err
 		},
-		"SendIndAsync": func(chs []*nfcomms.Channel) error {
-			_, err := chs[0].SendIndAsync(e.Ctx(), bad).Wait(e.Ctx())
+		"SendIndCase.Start": func(chs []*nfcomms.Channel) error {
+			_, err := nfcomms.SendIndCase(chs[0], bad).Start(e.Ctx()).Wait(e.Ctx())
 			return err
 		},
-		"ReceiveIndAsync": func(chs []*nfcomms.Channel) error {
-			return echoed(chs, func() error { _, err := chs[0].ReceiveIndAsync(e.Ctx(), bad).Wait(e.Ctx()); return err })
+		"ReceiveIndCase.Start": func(chs []*nfcomms.Channel) error {
+			return echoed(chs, func() error { _, err := nfcomms.ReceiveIndCase(chs[0], bad).Start(e.Ctx()).Wait(e.Ctx()); return err })
 		},
 		"SendIndCase": func(chs []*nfcomms.Channel) error {
 			_, err := nfcomms.Select(e.Ctx(), nfcomms.SendIndCase(chs[0], bad))
