@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls of nfc_fw.h as the table that loaded programs reach them by. What crashes
- * outside of them is the program's, whose process ends; inside, the firmware is at
- * work on what all share, and nothing can be saved. So each call begins with a touch
- * of what it was given, and of the stack that it needs. Calls that only look something
- * up are as they are.
+ * The calls of nfc_fw.h as the table through which loaded programs reach them.
+ * A crash outside these calls is the program's and ends its process. Inside
+ * them the firmware works on shared state, and a crash there cannot be
+ * contained. So each call first touches the memory that its caller passed, and
+ * the stack that it needs. Calls that only read a value skip that.
  */
 #include "calls.h"
 
@@ -12,7 +12,10 @@ enum {
 	CALL_STACK = 4096, /* bytes of stack that every call does with */
 };
 
-/* It may crash here, and may look below its frame: for no sanitizer to report. */
+/*
+ * It may fault here, and may read below its frame: sanitizers must not report
+ * that.
+ */
 #define UNCHECKED __attribute__((no_sanitize("address", "undefined")))
 
 /* From here on the process is in the firmware. */
@@ -39,7 +42,7 @@ static inline int api_leave(struct nfc_process *self, int result)
 	return result;
 }
 
-/* Bytes that lie in two pages at most, and of which the first and the last are there. */
+/* Touch a buffer that spans at most two pages: its first and its last byte. */
 UNCHECKED static inline void api_touch(const volatile char *p, size_t n)
 {
 	if (!n)

@@ -69,7 +69,8 @@ bool nfc_serve_calls(struct nfc_island *island)
 	while ((call = next_call(island))) {
 		int rc = call->fn(island, call->arg);
 
-		if (rc == NFC_AGAIN) /* nobody waits, and it may be queued anew */
+		if (rc ==
+		    NFC_AGAIN) /* it has no waiting caller and may be queued again */
 			continue;
 		call->result = rc;
 		atomic_store(&call->done, 1);

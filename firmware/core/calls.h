@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the core call of each other, from the lowest layer to the
- * highest. A file calls only what stands before it here. Work for a higher layer
- * is put in a queue of the island (processes that are ready, transfers, recalls,
- * calls), which the island's loop serves. firmware/test/layers.sh holds the
- * objects to this order.
+ * The functions that the files of the core call in each other, from the lowest
+ * layer to the highest. A file calls only functions that are declared above its
+ * own here. Work for a higher layer enters a queue of the island (ready
+ * processes, transfers, recalls, calls), which the island's loop serves.
+ * firmware/test/layers.sh checks the objects for this order.
  */
 #ifndef NFC_CALLS_H
 #define NFC_CALLS_H
@@ -64,10 +64,13 @@ uint64_t nfc_host_there(struct nfc_host *host);
 /* Store words there, the first of them last. */
 void nfc_post(struct nfc_host *host, uint64_t at, const uint64_t *word,
 	      uint32_t count);
-/* Tell the host's own area whether an island sleeps; 1 is there when this returns. */
+/*
+ * Write to the host's own area whether an island sleeps; a 1 is stored on
+ * return.
+ */
 void nfc_post_asleep(struct nfc_host *host, uint32_t island, uint64_t word);
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot);
-/* One that makes no sense, or comes too late, is about nothing. */
+/* Count a message that is malformed or stale, and ignore it. */
 static inline void nfc_drop(struct nfc_share *share)
 {
 	nfc_count(share, NFC_COUNT_DROPPED, 1);
@@ -76,11 +79,14 @@ void nfc_rings_publish(struct nfc_rings *rings);
 bool nfc_rings_room(struct nfc_rings *rings);
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7]);
-/* An end of a joint has to take something: its island is called, unless it is already. */
+/*
+ * Call the island of a joint's end to take messages, unless a call is pending
+ * already.
+ */
 void nfc_joint_call(struct nfc_joint *joint, uint32_t end);
-/* The port has to look at a joint whose other end is at another node. */
+/* Ask the port to check a joint whose other end is at another node. */
 void nfc_joint_notify(struct nfc_joint *joint);
-/* The device has done with a joint, if its other end is at another node. */
+/* The device is finished with a joint, if its other end is at another node. */
 void nfc_joint_end(struct nfc_joint *joint);
 /* Bytes that a node may fetch: from when they are offered until the offer has ended. */
 void nfc_joint_show(struct nfc_joint *joint, const uint8_t *bytes,
@@ -141,58 +147,84 @@ bool nfc_oldest_line(struct nfc_host *host, char line[NFC_PAYLOAD_SIZE],
 		     uint64_t *number);
 void nfc_forget_line(struct nfc_host *host, uint64_t number);
 
-/* ---- relay.c: what the two ends of a channel between hosts say to each other ---- */
+/* ---- relay.c: events between the two ends of a channel between hosts ---- */
 
 struct nfc_relay_end *nfc_relay_other(const struct nfc_relay_end *end);
-/* The other end, if there is one, is to hear news; or this one is, again. */
+/*
+ * Post events to the other end, if there is one; or call this end's island
+ * again.
+ */
 void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news);
 void nfc_relay_hear(struct nfc_relay_end *end);
-/* What is parked on the channel is offered to the other host. */
+/* Offer the channel's parked message or transfer to the other host. */
 void nfc_relay_offer(struct nfc_channel *ch);
 /* The host has answered what the other one offered. */
 void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status,
 		      uint64_t extra);
-/* The host wants back what is parked. */
+/* The host withdraws the parked message or transfer. */
 void nfc_relay_withdraw(struct nfc_relay_end *end);
-/* The end is to do as if the other were gone. */
+/* Make the end act as if the other end had closed. */
 void nfc_relay_give_up(struct nfc_relay_end *end);
-/* Bytes that the transfers of a relay have of the device; where those of an end are. */
+/*
+ * Bytes of device memory for the transfers of a relay; the address of an end's
+ * part.
+ */
 uint64_t nfc_relay_room(const struct nfc_config *c);
 uint8_t *nfc_relay_at(const struct nfc_relay_end *end);
-/* The two sides of a transfer have done with each other: nothing moves. */
+/* Separate the two sides of a transfer: no bytes move any more. */
 void nfc_relay_part(struct nfc_transfer *t);
-/* The same, as a side ended so: if it is the receiving one, so does the other. */
+/*
+ * The same, after a side ended with result: if that side receives, the other
+ * ends, too.
+ */
 void nfc_relay_settle(struct nfc_transfer *t, int result);
 /*
- * The end lets go: its channel is over, or its host goes. On its island, when no
- * transfer is in the active list any more.
+ * The end releases the relay, as its channel is over or its host detaches. Runs
+ * on its island, when no transfer of it is in the active list any more.
  */
 void nfc_relay_drop(struct nfc_relay_end *end);
-/* Take it from before its listener; false: it was not there. Under the device's lock. */
+/*
+ * Remove it from its listener's queue; false: it was not in one. Under the
+ * device's lock.
+ */
 bool nfc_relay_unqueue(struct nfc_relay *relay);
 
-/* A process is a guest at a target, which its host's end has: not opened yet. */
+/*
+ * Make a process the guest of the target that its host's end has; it is not
+ * opened yet.
+ */
 void nfc_guest_lay(struct nfc_relay *relay, struct nfc_process *p);
 /*
- * A guest's channel is over at its host: that may give its target to another. What the
- * process has of it stays its own.
+ * A guest's channel is over at its host, which may reuse the target. The
+ * process keeps its own part of the channel.
  */
 void nfc_guest_over(struct nfc_channel *ch);
 /* The process closed halves before the host opened the channel. */
 void nfc_guest_close(struct nfc_channel *ch, uint32_t halves);
-/* The process is to stop: the host has a while to end what that waits for. */
+/*
+ * The process is to stop: its host has NFC_ANSWER_NS to end the call that it
+ * waits in.
+ */
 void nfc_guest_stop(struct nfc_channel *ch);
-/* The process has ended, or its host goes. */
+/* The process has ended, or its host detaches. */
 void nfc_guest_end(struct nfc_channel *ch);
-/* Who listens does not accept it. Any island, while the relay cannot become another's. */
+/* The listener refuses it. Any island, while the relay cannot be reused. */
 void nfc_guest_refuse(struct nfc_device *dev, struct nfc_relay *relay);
-/* A process asks for a host of another node: closed until that node has answered. */
+/*
+ * A process connects to a host of another node: closed until that node has
+ * answered.
+ */
 void nfc_guest_wait(struct nfc_relay *relay, struct nfc_process *p);
-/* That has come: its end, which has a channel of it, is the other one. */
+/*
+ * That host has connected: its end, which has a channel, is now the other end.
+ */
 void nfc_guest_meet(struct nfc_relay *relay);
-/* The way of a guest is over, if there is one. On its island. */
+/*
+ * End the connection of a guest with the listener's node, if there is one. On
+ * its island.
+ */
 void nfc_way_leave(struct nfc_relay *relay);
-/* What waits before a listener, of a guest at another node, is over. On its island. */
+/* End the queued relay of a guest at another node. On its island. */
 void nfc_visitor_leave(struct nfc_relay *relay);
 
 /* ---- half.c: messages about a half, its subscription, its end ---- */
@@ -210,9 +242,10 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 int nfc_channel_open(struct nfc_host *host, struct nfc_control *c);
 void nfc_channel_over(struct nfc_channel *ch);
 /*
- * An end that is over lets go of its joint, if it is one's: the target's at once, that
- * of the process that made it when this has ended, so that what this has of it stays
- * its own. Called last, and again when the channel is off the list of recalls.
+ * A channel end that is over releases its joint, if it is an end of one. The
+ * target's end does so at once. The end of the connecting process does so when
+ * that process has ended, as the process keeps its part until then. Called
+ * last, and again when the channel leaves the list of recalls.
  */
 void nfc_joint_leave(struct nfc_channel *ch);
 
@@ -228,7 +261,10 @@ void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);
 #define NFC_AT_GIVER (1u << 15)
 /* Both are where they were before the batch. */
 void nfc_dma_rewind(struct nfc_transfer *t);
-/* After that: in which entry of whose lists a piece fails. */
+/*
+ * After that: find the entry at which a piece fails, in the lists of the side
+ * `whose`.
+ */
 void nfc_dma_find(struct nfc_transfer *t, struct nfc_piece *piece,
 		  struct nfc_transfer *whose);
 bool nfc_dma_quiet(struct nfc_transfer *t);
@@ -275,33 +311,33 @@ uint64_t nfc_expire_offers(struct nfc_island *island);
 void nfc_recall(struct nfc_channel *ch);
 void nfc_serve_recalls(struct nfc_island *island);
 /*
- * What is offered to another host is to come back, for a reason. That host has a while
- * for its answer, which says whether it does.
+ * Ask another host to return the message or transfer that it was offered, for a
+ * reason. Its answer, due within NFC_ANSWER_NS, reports whether it does.
  */
 void nfc_ask_back(struct nfc_channel *ch, enum nfc_status why);
 
 /* ---- pair.c: transfers between hosts ---- */
 
 /*
- * The host takes the transfer that the other one offers it, into pages, or by lists that
- * are to come: false if that is not there any more.
+ * The host takes the transfer that the other host offers, into pages, or by
+ * lists that follow. False: the offer was withdrawn or closed.
  */
 bool nfc_pair_begin(struct nfc_channel *ch, const struct nfc_pages *pages);
-/* The host wants a transfer back that the other took. */
+/* The host withdraws a transfer that the other host has taken. */
 void nfc_pair_withdraw(struct nfc_channel *ch);
 
-/* ---- note.c: what the host says of transactions, and of halves ---- */
+/* ---- note.c: the host's messages about transactions, and about halves ---- */
 
 /* Bytes of the transfer that is offered to the host, by a process or by another host. */
 uint64_t nfc_offered_size(const struct nfc_channel *ch);
-/* What the device offered is over, whoever offered it. */
+/* End the device's offer, by a process or by another host, with a status. */
 void nfc_end_offer(struct nfc_channel *ch, enum nfc_status status,
 		   uint64_t extra);
 /* ACK and ERROR; all that carries a struct nfc_note; CLOSE. */
 void nfc_on_answer(struct nfc_channel *ch, const struct nfc_slot *slot);
 void nfc_on_note(struct nfc_channel *ch, const struct nfc_slot *slot);
 void nfc_on_close(struct nfc_channel *ch, const struct nfc_slot *slot);
-/* The other end of a channel is gone: it closed both halves. */
+/* The other end of a channel has closed both halves. */
 void nfc_other_gone(struct nfc_channel *ch);
 
 /* ---- channel.c: what processes call; manager.c: what the host sends ---- */
@@ -311,38 +347,46 @@ void nfc_channel_end(struct nfc_channel *ch);
 void nfc_await_open(struct nfc_process *p, struct nfc_channel *ch);
 
 uint32_t nfc_read_manager(struct nfc_rings *rings);
-/* What an end of a joint, a struct nfc_rings, has to take. A struct nfc_call's fn. */
+/*
+ * Take the messages of a joint's end, a struct nfc_rings. A struct nfc_call's
+ * fn.
+ */
 int nfc_read_joint(struct nfc_island *island, void *rings);
 /* The same, within such a call. */
 void nfc_take_joint(struct nfc_rings *rings);
 
-/* ---- hear.c: what an end of a channel between hosts hears of the other ---- */
+/* ---- hear.c: events that an end of a channel between hosts receives ---- */
 
-/* What an end, a struct nfc_relay_end, has to hear. A struct nfc_call's fn. */
+/*
+ * Handle the events of an end, a struct nfc_relay_end. A struct nfc_call's fn.
+ */
 int nfc_read_relay(struct nfc_island *island, void *end);
-/* Ends that wait for room hear their news. */
+/* Handle the events of ends that waited for room. */
 void nfc_serve_relays(struct nfc_island *island);
-/* What the process's end of a guest has to hear. A struct nfc_call's fn. */
+/* Handle the events of the process's end of a guest. A struct nfc_call's fn. */
 int nfc_read_guest(struct nfc_island *island, void *end);
 /*
- * A host goes: its processes on this island have nothing to do with other hosts any
- * more. -NFC_EBUSY while a transfer is under way.
+ * A host detaches: end the channels of its processes on this island with other
+ * hosts. -NFC_EBUSY while a transfer is under way.
  */
 int nfc_guests_part(struct nfc_island *island, const struct nfc_host *host);
-/* The host of a guest goes: nothing of it moves. */
+/* The host of a guest detaches: nothing of the channel moves any more. */
 void nfc_guest_lose(struct nfc_channel *ch);
-/* No host comes: whoever waits on a guest's channel finds it closed. */
+/*
+ * No host will connect: a process that waits on a guest's channel finds it
+ * closed.
+ */
 void nfc_guest_alone(struct nfc_channel *ch);
 
 /* ---- process.c ---- */
 
 /*
  * The first run of free targets of this island that is long enough; 0 if there
- * is none. A target is free when nobody holds it and no host is subscribed.
+ * is none. A target is free when no process owns it and no host is subscribed.
  */
 uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
 			  uint32_t count);
-/* A channel of this island gets what it needs for its first subscriber. */
+/* Initialize a channel of this island for its first subscriber. */
 void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
 		     uint32_t id);
 int nfc_process_start(struct nfc_island *island, void *arg);
@@ -372,12 +416,12 @@ void nfc_unlisten(const struct nfc_host *host, uint64_t argument);
  * this host to open, and the listener's id. Called by the control service.
  */
 int nfc_connect(struct nfc_process *self, struct nfc_control *c);
-/* A host goes: what it has of relays and listeners on this island. */
+/* A host detaches: release its relays and listeners on this island. */
 void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host);
 /* The listener of that id, if there is one. Must hold the device's lock. */
 struct nfc_listener *nfc_listener_at(struct nfc_device *dev, uint64_t id);
 bool nfc_may_connect(const struct nfc_listener *l, const struct nfc_host *host);
-/* A relay that is nobody's, if there is one. Must hold the device's lock. */
+/* A relay that is not in use, if there is one. Must hold the device's lock. */
 struct nfc_relay *nfc_relay_free(struct nfc_device *dev);
 /*
  * Put a relay, if there is one, before a listener, with both ends on an island; 0 or a
@@ -385,19 +429,21 @@ struct nfc_relay *nfc_relay_free(struct nfc_device *dev);
  */
 int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
 		    struct nfc_island *island, struct nfc_relay *relay);
-/* The same for a process of another node, whose host has no end here. */
+/*
+ * The same for a process of another node, whose host has no end at this node.
+ */
 int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
 		      const struct nfc_island *island, struct nfc_relay *relay);
 /*
- * What keeps a host from one more relay to another: it has as many as it gets. 0 or a
- * negated status. Must hold the device's lock.
+ * May a host have one more relay to another host? 0, or a negated status where
+ * a limit is reached. Must hold the device's lock.
  */
 int nfc_relays_bound(const struct nfc_device *dev, const struct nfc_host *from,
 		     const struct nfc_host *to);
-/* An end of a relay begins, for a host. */
+/* Initialize an end of a relay for a host. */
 void nfc_relay_lay(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
 		   const struct nfc_island *island);
-/* The end has a channel of its host from now on. On its island. */
+/* Give the end a channel of its host. On its island. */
 void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target);
 /* Are they one host? */
 bool nfc_is_whose(const struct nfc_whose *a, const struct nfc_whose *b);
@@ -408,9 +454,12 @@ void nfc_listener_wake(struct nfc_device *dev, struct nfc_listener *l);
 
 /* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
 int nfc_joints_quiet(const struct nfc_host *host);
-/* A joint that is nobody's, for an end here; NULL: there is none. */
+/* A joint that is not in use, for an end here; NULL: there is none. */
 struct nfc_joint *nfc_joint_take(struct nfc_host *host);
-/* It has this end here, of an island, and the other one at another node. */
+/*
+ * Initialize it with this end here, on an island, and the other end at another
+ * node.
+ */
 void nfc_joint_lay_far(struct nfc_joint *joint, uint32_t end,
 		       struct nfc_host *host, const struct nfc_island *island,
 		       int (*read)(struct nfc_island *island, void *rings));
@@ -420,11 +469,14 @@ int nfc_joint_await(struct nfc_process *self);
 int nfc_join(struct nfc_process *self, uint64_t id, bool there,
 	     struct nfc_channel **ch);
 
-/* ---- visit.c: channels that processes open, to hosts that listen as well ---- */
+/*
+ * ---- visit.c: channels that processes open, to hosts that listen as well ----
+ */
 
 /*
- * The host of a process comes from the node where it listens: by the full id of that
- * listener, and the number that it was told. *target is to be opened, by the control service.
+ * Connect the host of a process, at the process's node, to a guest at it. id is
+ * the full id of its listener, number the one that the listener's node was
+ * sent. The control service opens *target.
  */
 int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
 		uint64_t *target);
@@ -456,7 +508,7 @@ extern const struct nfc_program nfc_services[];
 /* Start what gives kept log lines to the host; 0 or a negated status. */
 int nfc_log_start(struct nfc_host *host);
 
-/* ---- host.c: whom the device serves ---- */
+/* ---- host.c: hosts that the device serves ---- */
 
 /* Attach a host before any island runs; 0 or a negated status. */
 int nfc_host_boot(struct nfc_device *dev, uint32_t index,

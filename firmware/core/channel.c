@@ -25,9 +25,9 @@ static bool make_room(struct nfc_process *p, struct nfc_channel *ch)
 }
 
 /*
- * The host's close of h2d is reported once; a reader that comes again waits
- * for the next subscriber. An end the process closed itself stays closed, and so does
- * one that there will be no other subscriber for.
+ * The host's close of h2d is reported once; a later read waits for the next
+ * subscriber. An end that the process itself closed stays closed, and so does
+ * one that no other subscriber can open.
  */
 static bool h2d_closed(struct nfc_half *half)
 {
@@ -53,7 +53,7 @@ static int wait_h2d(struct nfc_process *p, struct nfc_channel *ch,
 	return rc;
 }
 
-/* What is offered now: true and *offer, or false. */
+/* Is a message or transfer offered now? If so, describe it in *offer. */
 static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
 {
 	const struct nfc_begin *begin = (const void *)ch->parked.payload;
@@ -211,7 +211,7 @@ static int wait_alt(struct nfc_process *p, struct nfc_channel *const *ch,
 			return NFC_AGAIN;
 		nfc_send_ready(ch[i]);
 	}
-	if (first_ready(ch, n) >= 0) /* it came while there was no room */
+	if (first_ready(ch, n) >= 0) /* it arrived while there was no room */
 		return NFC_AGAIN;
 	for (size_t i = 0; i < n; i++)
 		nfc_h2d(ch[i])->waiter = p;
@@ -372,14 +372,14 @@ void channel_close(struct nfc_channel *ch, uint32_t halves)
 	if (nfc_is_offered(nfc_h2d(ch)) && halves & 1 << NFC_H2D)
 		nfc_refuse(ch, NFC_ECLOSED);
 	if (halves & 1 << NFC_H2D)
-		nfc_send_ready(ch); /* what comes is refused at once */
+		nfc_send_ready(ch); /* an offer is refused as soon as it arrives */
 	if (ch->open && halves)
 		nfc_send_close(ch, halves);
 	else if (ch->guest)
 		nfc_guest_close(ch, halves);
 }
 
-/* The process behind a channel is gone: both halves close for good. */
+/* The process of a channel has ended: both halves close for good. */
 void nfc_channel_end(struct nfc_channel *ch)
 {
 	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);

@@ -28,8 +28,9 @@ static inline uint32_t claim_back(uint64_t claim)
 }
 
 /*
- * A piece costs some 100 ns. Four let two who move them share what is there, also
- * when one comes late. An eager transfer is over before anybody could come.
+ * A piece costs some 100 ns. Four of them let two engines share the rest of a
+ * transfer, also if one starts late. An eager transfer ends before a second
+ * engine could start.
  */
 static uint64_t piece_limit(const struct nfc_transfer *t)
 {
@@ -101,7 +102,7 @@ static void offer(struct nfc_device *dev, struct nfc_transfer *t)
 	dev->port->wake_engines(dev->port->self);
 }
 
-/* Who gives is to blame for it, unless it is under way. */
+/* Mark a failure as the giver's, unless the copy is still pending. */
 static int at_giver(int rc)
 {
 	return rc && rc != NFC_PENDING ? rc | (int)NFC_AT_GIVER : rc;
@@ -127,7 +128,10 @@ static int bounce(struct nfc_device *dev, struct nfc_transfer *t,
 			       piece->length);
 }
 
-/* From one host to another. What cannot be copied tells by its bounce why, and whose it is. */
+/*
+ * Copy from one host to another. If that fails, bounce() reports why, and on
+ * which side.
+ */
 static int hand_over(struct nfc_device *dev, struct nfc_transfer *t,
 		     const struct nfc_piece *piece)
 {
@@ -184,8 +188,8 @@ static void move_alone(struct nfc_device *dev, struct nfc_transfer *t)
 }
 
 /*
- * Put some of the entry under the cursor in the batch; false if nothing fits. What
- * lies before the offset was moved before its list was asked for again.
+ * Put some of the entry under the cursor in the batch; false if nothing fits.
+ * The bytes before the offset were moved before the list was requested again.
  */
 static bool plan_entry(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 {
@@ -211,7 +215,7 @@ static bool plan_entry(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 	return fit;
 }
 
-/* The same for bytes of another process, whose address is what they are found by. */
+/* The same for bytes of another process, at their address in its memory. */
 static bool plan_from(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 {
 	uint64_t fit = add(t, count, t->from + t->planned,

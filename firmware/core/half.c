@@ -58,7 +58,7 @@ void nfc_send_close(struct nfc_channel *ch, uint32_t halves)
 	nfc_put(ch, NFC_TYPE_CLOSE, NFC_PAYLOAD_SIZE, ch->generation, u.word);
 }
 
-/* The half is free again; whoever waits on it gets result. */
+/* Free the half; a process that waits on it gets result. */
 void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 		      int result)
 {

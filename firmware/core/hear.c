@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What an end of a channel between hosts hears of the other it says to its host, as a
- * device process would. Record 0086.
+ * Forwards events of the remote end of a channel between hosts to the local
+ * host, in the form that a device process would use. Record 0086.
  */
 #include "calls.h"
 
@@ -41,7 +41,7 @@ static void answered(struct nfc_relay_end *end, struct nfc_channel *ch)
 		status = asked;
 	else if (status != NFC_ECLOSED && status != NFC_ESIZE &&
 		 status != NFC_EKIND)
-		status = NFC_EABORTED; /* whatever that host says */
+		status = NFC_EABORTED; /* whatever status that host sent */
 	nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, id, NFC_STATE_FAILED, status,
 		  status == NFC_ESIZE ? end->extra : 0);
 }
@@ -102,7 +102,7 @@ static void asked(struct nfc_relay_end *end, struct nfc_channel *ch)
 	nfc_note(ch, NFC_TYPE_OFFER, NFC_D2H, half->next);
 }
 
-/* It wants it back. */
+/* The sender withdrew its offer. */
 static void withdrawn(struct nfc_relay_end *end, struct nfc_channel *ch)
 {
 	struct nfc_half *half = nfc_d2h(ch);
@@ -174,8 +174,8 @@ static void replace(struct nfc_share *share, const struct nfc_transfer *t,
 }
 
 /*
- * A transfer of a process is stopped if it moves, and what is left of it, which is to say
- * so to the host, needs the process no more. False: not yet.
+ * Stop a transfer of a process if it moves. The rest of it, which reports the
+ * end to the host, then does not need the process. False: not yet.
  */
 static bool part_transfer(struct nfc_relay *relay, struct nfc_half *half)
 {
@@ -197,8 +197,9 @@ static bool part_transfer(struct nfc_relay *relay, struct nfc_half *half)
 }
 
 /*
- * A process that is to stop, and waits for the host: until that has had its time. What it
- * offered, or moved, the host may have all the same. False: it waits.
+ * Release a process that is to stop and waits for its host, when the host's
+ * time is over. The host may still receive the message or transfer that the
+ * process offered or moved. False: it waits.
  */
 static bool release(struct nfc_relay *relay)
 {
@@ -260,13 +261,16 @@ static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
 	}
 }
 
-/* Hear all news, in their order; false if it has to look again, for room as a rule. */
+/*
+ * Handle all events in order; false if it has to run again, usually for lack of
+ * room.
+ */
 static bool hear_all(struct nfc_relay_end *end)
 {
 	bool heard = release(end->relay);
 	uint32_t news;
 
-	/* before the host has opened its channel there is nobody to say it to */
+	/* a host that has not opened its channel yet cannot be notified */
 	while (end->ch && end->ch->open && (news = atomic_load(&end->news))) {
 		if (nfc_gone(end->host))
 			return true;
@@ -355,7 +359,10 @@ void nfc_guest_lose(struct nfc_channel *ch)
 	nfc_guest_alone(ch);
 }
 
-/* A process that makes no call of a guest any more, and does not hear how it ended. */
+/*
+ * Separate a process that makes no further call of a guest, and gets no result
+ * of one.
+ */
 static bool part(struct nfc_relay *relay)
 {
 	struct nfc_half *half = relay->guest.half;

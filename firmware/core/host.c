@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whom the device serves: a host's seat is laid out, its services start, and
- * when it goes nothing of it is left. Record 0019.
+ * Hosts of the device: initializes the seat of a host, starts its services, and
+ * releases all that it holds when it detaches. Record 0019.
  */
 #include "calls.h"
 
@@ -200,9 +200,9 @@ static void write_hello(struct nfc_host *host)
 				  0, 0);
 }
 
-/* ---- coming ---- */
+/* ---- attaching ---- */
 
-/* How fn comes to run on an island. */
+/* Runs fn on an island. */
 typedef int (*call_fn)(struct nfc_island *to,
 		       int (*fn)(struct nfc_island *island, void *arg),
 		       void *arg);
@@ -305,11 +305,11 @@ int nfc_host_attach(struct nfc_device *dev, uint32_t index,
 	return rc;
 }
 
-/* ---- going ---- */
+/* ---- detaching ---- */
 
 /*
- * Nothing of the host's moves any more; -NFC_EBUSY while an engine holds a piece.
- * What is stopped here leaves the list with the island's next pass.
+ * No bytes of the host move any more; -NFC_EBUSY while an engine holds a piece.
+ * A transfer that is stopped here leaves the list with the island's next pass.
  */
 static int stop_moving(struct nfc_share *share)
 {

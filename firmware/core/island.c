@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who runs an island, and what that does: serve mailboxes, processes, transfers,
- * timers and other islands in turn. It is the island's own thread, which spins for a
- * moment and sleeps, or a call of the host that waits for an answer. Managers run to
- * completion; only processes have stacks.
+ * Runs islands. The owner of an island serves mailboxes, processes, transfers,
+ * timers and other islands in turn. The owner is the island's own thread, which
+ * spins for a moment and sleeps, or a call of the host that waits for an
+ * answer. Managers run to completion; only processes have stacks.
  */
 #include "calls.h"
 
 enum {
 	CLOCK_EVERY = 32, /* turns or spins between two reads of the clock */
 	PREEMPTED_NS = 500000, /* between two reads: the thread was preempted */
-	YIELD_NS = 2000, /* an answer that comes at once comes sooner */
+	YIELD_NS = 2000, /* an answer that is due at once arrives sooner */
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
-	STALLED_NS = 50000, /* between two looks for d2h room */
+	STALLED_NS = 50000, /* between two checks for d2h room */
 	CALLED_SPINS = 256, /* beside calls that run the island, after a ring */
 	ASSIST_NS = 50000, /* that a call runs an island at a time */
-	ASSIST_PASSES = 4, /* of it, between two looks at the clock */
+	ASSIST_PASSES = 4, /* of it, between two reads of the clock */
 };
 
 bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
@@ -71,7 +71,7 @@ static bool run_ready(struct nfc_island *island)
 	return ran;
 }
 
-/* Wake sleepers of a host whose time has come; returns the next due. */
+/* Wake sleepers of a host that are due; returns the next due time. */
 static uint64_t wake_sleepers(struct nfc_island *island,
 			      const struct nfc_share *share)
 {
@@ -149,7 +149,7 @@ static bool island_pass(struct nfc_island *island)
 
 /* ---- who runs the island ---- */
 
-/* What the last owner left behind. */
+/* The work that the last owner did not do. */
 enum left {
 	LEFT_NOTHING,
 	LEFT_STALLED, /* a mailbox that waits for d2h room */
@@ -186,8 +186,8 @@ static bool has_work(struct nfc_island *island)
 }
 
 /*
- * Stop being the owner. Who found an owner left its work to that: so look again.
- * True if there is something to do.
+ * Stop being the owner. A thread that found an owner left its work to it, so
+ * check again. True if there is something to do.
  */
 static bool let_go(struct nfc_island *island, bool busy)
 {
@@ -203,7 +203,7 @@ static bool let_go(struct nfc_island *island, bool busy)
 			      memory_order_relaxed);
 	atomic_store_explicit(&island->owner, NFC_OWNER_NONE,
 			      memory_order_release); /* SYNC: island owner */
-	atomic_thread_fence(memory_order_seq_cst); /* before the look */
+	atomic_thread_fence(memory_order_seq_cst); /* before the check */
 	return has_work(island);
 }
 
@@ -218,7 +218,7 @@ static inline void pause_cpu(void)
 
 /* ---- the island's own thread ---- */
 
-/* What its thread alone knows of an island. */
+/* State that only the island's own thread uses. */
 struct runner {
 	struct nfc_island *island;
 	uint64_t now; /* some spins old */
@@ -231,8 +231,8 @@ struct runner {
 };
 
 /*
- * Spinning helps nobody while others wait for the processor: a spin in which
- * the island lost it halves the budget, a quiet one brings it back.
+ * Spinning is of no use while other threads wait for the processor: a spin in
+ * which the island lost it halves the budget, a quiet one restores it.
  */
 static void adapt_spin(struct runner *r, bool preempted)
 {
@@ -290,10 +290,10 @@ static void give_way(struct runner *r)
 }
 
 /*
- * Wait for work without owning the island: whoever waits for an answer may run
- * it meanwhile, also when this thread loses its processor here. False after a
- * while. Past the first moments the processor is offered to others: the host may
- * wait for this very one.
+ * Wait for work without owning the island. A call that waits for an answer may
+ * run it meanwhile, also when this thread loses its processor here. False after
+ * a while. Past the first moments the thread offers its processor to others:
+ * the host may wait for this very one.
  */
 static bool spin(struct runner *r)
 {
@@ -388,7 +388,7 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 
 	r.now = dev->port->now(dev->port->self);
 	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
-		bool busy = true; /* for whoever owns the island */
+		bool busy = true; /* if another thread owns the island */
 
 		if (!own(island, NFC_OWNER_THREAD)) {
 			busy = serve(&r);
@@ -405,8 +405,8 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 /* ---- a caller that waits ---- */
 
 /*
- * Is there something to do that came by no ring? Those are looked at when the island is
- * let go. Owned.
+ * Is there work that did not arrive by a ring? let_go() checks the rings.
+ * Owned.
  */
 static bool has_rest(const struct nfc_island *island)
 {
@@ -414,7 +414,10 @@ static bool has_rest(const struct nfc_island *island)
 	       atomic_load(&island->calls);
 }
 
-/* Turns until nothing is left but what rings bring, or for a while; true if there is more. Owned. */
+/*
+ * Run passes until only rings can bring work, or for a while; true if there is
+ * more. Owned.
+ */
 static bool assist_passes(struct nfc_island *island)
 {
 	const struct nfc_port *port = island->dev->port;
@@ -459,12 +462,12 @@ enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
 		more = let_go(island, busy);
 		if (!more || late || atomic_load(&island->left) == LEFT_WORK)
 			break;
-		if (own(island, NFC_OWNER_CALL)) { /* who looks */
+		if (own(island, NFC_OWNER_CALL)) { /* that owner checks */
 			more = false;
 			break;
 		}
 	}
-	/* the thread does the rest, or has to be up sooner */
+	/* the thread does the rest, or has to wake sooner */
 	if (more || atomic_load(&island->due) < atomic_load(&island->until))
 		port->wake(port->self, index);
 	return NFC_OWNER_NONE;

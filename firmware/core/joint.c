@@ -17,7 +17,9 @@ struct connection {
 	uint32_t target;
 };
 
-/* Has a process done with one of its joints, and nobody else to do with it? */
+/*
+ * Has a process closed one of its joints, and does no other end or call use it?
+ */
 static bool is_done(struct nfc_joint *joint)
 {
 	const struct nfc_channel *ch = &joint->caller;
@@ -27,7 +29,7 @@ static bool is_done(struct nfc_joint *joint)
 	       atomic_load(&joint->ends) == 1 && !atomic_load(&joint->calls);
 }
 
-/* One that the process closed, which stays its own. */
+/* A joint that the process closed and still owns. */
 static struct nfc_joint *own_joint(const struct nfc_process *self)
 {
 	struct nfc_joint *joint = self->joints;
@@ -94,7 +96,10 @@ void nfc_joint_lay_far(struct nfc_joint *joint, uint32_t end,
 	lay_end(joint, end, host, island, read);
 }
 
-/* The end of a process that connects, before anybody looks at it. */
+/*
+ * Initialize the end of a process that connects, before another thread can use
+ * it.
+ */
 static void lay_caller(const struct connection *c)
 {
 	struct nfc_joint *joint = c->joint;
@@ -147,7 +152,10 @@ static void move_target(struct nfc_host *host, struct nfc_joint *joint,
 
 /* ---- on one node ---- */
 
-/* On the target's island. What it puts from here on meets an end that is ready. */
+/*
+ * On the target's island. Messages that the target puts from now on find an end
+ * that is ready.
+ */
 static int connect_here(struct nfc_island *island, void *arg)
 {
 	const struct connection *c = arg;
@@ -202,7 +210,7 @@ static void answer(struct nfc_joint *joint)
 	nfc_joint_notify(joint);
 }
 
-/* Nobody takes what this end puts: there always is room. */
+/* The end's messages have no receiver any more: there always is room. */
 static void lose(struct nfc_channel *ch, struct nfc_rings *rings)
 {
 	rings->limit = rings->tail;
@@ -210,7 +218,10 @@ static void lose(struct nfc_channel *ch, struct nfc_rings *rings)
 		nfc_other_gone(ch);
 }
 
-/* What came for an end whose other one is at another node. A struct nfc_call's fn. */
+/*
+ * Handle the events of an end whose other end is at another node. A struct
+ * nfc_call's fn.
+ */
 static int read_far(struct nfc_island *island, void *arg)
 {
 	struct nfc_rings *rings = arg;
@@ -242,7 +253,7 @@ int nfc_joint_await(struct nfc_process *self)
 	return nfc_block(self, NFC_WAIT_JOIN);
 }
 
-/* The end here is closed until the answer says otherwise. */
+/* The end here is closed until the answer opens it. */
 static int connect_there(const struct connection *c)
 {
 	struct nfc_process *self = c->self;

@@ -69,9 +69,9 @@ static bool waits_from(const struct nfc_relay *r, const struct nfc_host *host,
 }
 
 /*
- * Has a host, here or of another node, as many before a listener as are left to others? So
- * one that nobody accepts takes no more than half of them. The relay that is offered waits,
- * too. Must hold the device's lock.
+ * Does a host, of this node or another, have as many relays in a listener's
+ * queue as are left for others? This limits one that nobody accepts to half the
+ * queue. The relay that is offered counts, too. Must hold the device's lock.
  */
 static bool crowds_before(const struct nfc_listener *l,
 			  const struct nfc_host *host,
@@ -109,7 +109,10 @@ struct nfc_listener *nfc_listener_at(struct nfc_device *dev, uint64_t id)
 	return NULL;
 }
 
-/* Is a listener one of a host's own user? A host whose user is unknown is alone. */
+/*
+ * Does a listener belong to the user of a host? A host whose user is unknown
+ * matches itself only.
+ */
 static bool is_own(const struct nfc_listener *l, const struct nfc_host *host)
 {
 	return l->host == host || (host->user && host->user == l->host->user);
@@ -180,7 +183,10 @@ int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
 	return 0;
 }
 
-/* The island of who accepts for a listener, NULL if nobody does (any more). */
+/*
+ * The island of the process that accepts for a listener, NULL if none does (any
+ * more).
+ */
 static struct nfc_island *accepts(struct nfc_device *dev,
 				  const struct nfc_listener *l)
 {
@@ -322,7 +328,10 @@ static struct nfc_island *reach(struct nfc_device *dev, struct connecting *c)
 	return island;
 }
 
-/* On the listener's island, whose both ends are: a transfer between them has one owner. */
+/*
+ * On the listener's island, which owns both ends: a transfer between them needs
+ * one owner.
+ */
 static int connect_host(struct nfc_island *island, void *arg)
 {
 	struct nfc_device *dev = island->dev;
@@ -439,14 +448,17 @@ int nfc_listen(struct nfc_host *host, const struct nfc_control *c,
 	return rc;
 }
 
-/* What the host is told of one that waits; 0: the target that it gets. */
+/*
+ * The word that the host gets about a waiting relay; 0: the target that it
+ * gets.
+ */
 static uint64_t news_of(const struct nfc_relay *relay)
 {
 	return relay->has_guest ? relay->guest.id | NFC_ACCEPT_PROCESS :
 				  relay->news;
 }
 
-/* Who connected, and waits; NULL: nobody. All: one that is not ready, too. */
+/* The next relay in the queue; NULL: none. All: also one that is not ready. */
 static struct nfc_relay *next_waiting(struct nfc_device *dev,
 				      struct nfc_listener *l, bool all,
 				      uint64_t *word)
@@ -465,7 +477,10 @@ static struct nfc_relay *next_waiting(struct nfc_device *dev,
 	return relay;
 }
 
-/* The host was told of a guest at another node, and has a while to come; or was not. */
+/*
+ * The host was notified of a guest at another node and has a while to connect;
+ * or it was not.
+ */
 static void end_visitor(struct nfc_relay *relay, bool told)
 {
 	if (!told) {
@@ -477,8 +492,8 @@ static void end_visitor(struct nfc_relay *relay, bool told)
 }
 
 /*
- * What was offered its host took, or it is refused: unless that is over already, then it
- * may be another's.
+ * The host took the relay that it was offered, or the relay is refused. If the
+ * relay is over already it may be in use for another connection.
  */
 static void end_offer_of(struct nfc_device *dev, struct nfc_listener *l,
 			 bool taken)
@@ -502,13 +517,15 @@ static void end_offer_of(struct nfc_device *dev, struct nfc_listener *l,
 	atomic_fetch_sub(&relay->calls, 1);
 }
 
-/* The place is free, and who waits is refused. On the island of its process. */
+/*
+ * Free the place and refuse all relays that wait. On the island of its process.
+ */
 static void end_listener(struct nfc_device *dev, struct nfc_listener *l)
 {
 	uint64_t word;
 
 	nfc_lock(&dev->lock);
-	l->ch = NULL; /* nobody is queued from here on */
+	l->ch = NULL; /* no relay is queued from here on */
 	nfc_unlock(&dev->lock);
 	while (next_waiting(dev, l, true, &word))
 		end_offer_of(dev, l, false);
@@ -537,7 +554,10 @@ void nfc_unlisten(const struct nfc_host *host, uint64_t argument)
 		end_listener(dev, l);
 }
 
-/* Tell the host of one that connected: its target here, which one that is here gets now. */
+/*
+ * Offer the host a relay that connected, by its target here. One of this node
+ * gets it now.
+ */
 static int offer_target(struct nfc_process *self, struct nfc_listener *l,
 			struct nfc_relay *relay, uint64_t word)
 {

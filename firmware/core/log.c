@@ -13,7 +13,10 @@ static int wake_log(struct nfc_island *island, void *arg)
 	return 0;
 }
 
-/* Keep a line for the log service; the oldest goes when there is no room. */
+/*
+ * Keep a line for the log service; it replaces the oldest when there is no
+ * room.
+ */
 static void keep_line(struct nfc_host *host, const char *line, uint64_t length)
 {
 	char *to;

@@ -46,8 +46,8 @@ static void meet(struct nfc_channel *ch, enum nfc_wait fits)
 }
 
 /*
- * The way of a direct message into a process that already waits: nothing is
- * parked, the bytes go from the slot to the process's buffer.
+ * Deliver a direct message to a process that already waits: nothing is parked,
+ * the bytes are copied from the slot to the process's buffer.
  */
 static bool direct_at_once(struct nfc_channel *ch, const struct nfc_slot *slot,
 			   uint64_t length)
@@ -191,8 +191,8 @@ static void on_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 }
 
 /*
- * EAGER for d2h: where the bytes go of what is offered, or of the next transfer.
- * Something else may have been offered as it came: then it is about nothing.
+ * EAGER for d2h: pages for the bytes of the present offer, or of the next
+ * transfer. If another offer was made while it was in flight, it is ignored.
  */
 static void on_post(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
@@ -294,7 +294,7 @@ static bool well_formed(const struct nfc_slot *slot)
 	return !reserved;
 }
 
-/* What is for no channel of the table that is open: it may be for a guest. */
+/* A message for no open channel of the table: it may be for a guest. */
 static void on_stray(struct nfc_rings *rings, const struct nfc_slot *slot)
 {
 	const struct nfc_host *host = rings->host;
@@ -342,7 +342,7 @@ uint32_t nfc_read_manager(struct nfc_rings *rings)
 
 /* ---- the same for a joint ---- */
 
-/* What one end calls d2h is h2d to the other. */
+/* Exchange the directions of a message: d2h of one end is h2d of the other. */
 static void reverse(struct nfc_slot *slot)
 {
 	struct nfc_ack *ack = (void *)slot->payload;
@@ -361,11 +361,11 @@ static void reverse(struct nfc_slot *slot)
 	case NFC_TYPE_CLOSE:
 		close->halves = (close->halves & 1) << 1 | close->halves >> 1;
 		break;
-	default:; /* an offer, which travels as it says */
+	default:; /* an offer, which needs no change */
 	}
 }
 
-/* Is it what an end of a joint says? Another node may send anything. */
+/* May an end of a joint send this? Another node may send anything. */
 static bool of_joint(const struct nfc_slot *slot)
 {
 	switch (nfc_header_type(slot->header)) {
@@ -386,9 +386,9 @@ static bool of_joint(const struct nfc_slot *slot)
 }
 
 /*
- * Take all that came to an end of a joint, as the call that the other end made of
- * it. There is room for the answers: what a process and its island put, and nobody
- * has taken yet, is an offer, its withdrawal, an answer and three closes at most.
+ * Take all messages of a joint's end, for the call that the other end queued.
+ * There is room for the answers. A process and its island have at most six
+ * unread messages: an offer, its withdrawal, an answer and three closes.
  */
 void nfc_take_joint(struct nfc_rings *rings)
 {

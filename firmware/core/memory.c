@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Device memory of a host: four types, 40-bit addresses, a first-fit allocator. The
- * addresses are the host's own, so that no program of another can say them.
+ * Device memory of a host: four types, 40-bit addresses, a first-fit allocator.
+ * The addresses are the host's own, so that a program of another host cannot
+ * name them.
  */
 #include "calls.h"
 

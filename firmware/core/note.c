@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the host says of transactions that are under way: it answers, finishes, takes
- * back or aborts them, asks who waits, and closes halves.
+ * The host's messages about transactions that are under way. The host answers,
+ * finishes, withdraws or aborts them, asks whether a process waits, and closes
+ * halves.
  */
 #include "calls.h"
 
@@ -71,7 +72,7 @@ static void on_withdraw(struct nfc_channel *ch, uint64_t id)
 	/* else it was accepted meanwhile: the answer is on its way */
 }
 
-/* The host wants the pages back that it posted for the next transfer. */
+/* The host withdraws the pages that it posted for the next transfer. */
 static void on_unpost(struct nfc_channel *ch, uint64_t id)
 {
 	struct nfc_half *half = nfc_d2h(ch);
@@ -142,7 +143,10 @@ static void on_offer(struct nfc_channel *ch, uint64_t id)
 		return;
 	}
 	half->ready_due = 1;
-	/* One that was just woken has what it read, and says so when it waits again. */
+	/*
+	 * A process that was just woken has its message, and sends READY when
+	 * it waits again.
+	 */
 	if ((half->waiter && !half->waiter->ready) || nfc_unwelcome(ch))
 		nfc_send_ready(ch);
 	else if (ch->relay)
@@ -211,7 +215,7 @@ static bool checks_again(const struct nfc_process *p)
 	       p->wait != NFC_WAIT_WRITE_IND && p->wait != NFC_WAIT_MOVING;
 }
 
-/* The other host hears of it, and has its message back that was on this half. */
+/* Notify the other host of the close, and return its message on this half. */
 static void close_relay(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	bool offered = nfc_is_offered(&ch->half[direction]);

@@ -47,7 +47,7 @@ static void untime(struct nfc_channel *ch)
 		ch->timed_next->timed_prev = ch->timed_prev;
 }
 
-/* What processes offer each other is nothing that the host waits for. */
+/* Offers between processes are not counted: the host does not wait for them. */
 static void count_parked(struct nfc_channel *ch, uint64_t n)
 {
 	if (!ch->rings->joint)
@@ -107,13 +107,15 @@ static void expire(struct nfc_channel *ch)
 		nfc_refuse(ch, NFC_ETIMEOUT);
 	} else if (!ch->relay->asked) {
 		nfc_ask_back(ch, NFC_ETIMEOUT);
-	} else { /* a host that does not answer is as good as gone */
+	} else { /* a host that does not answer is treated as closed */
 		untime(ch);
 		nfc_relay_give_up(ch->relay);
 	}
 }
 
-/* Refuse offers whose target was not ready in time; returns the next due. */
+/*
+ * Refuse offers whose target was not ready in time; returns the next due time.
+ */
 uint64_t nfc_expire_offers(struct nfc_island *island)
 {
 	uint64_t due = UINT64_MAX;
@@ -166,7 +168,8 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 	if (nfc_header_type(ch->parked.header) == NFC_TYPE_EAGER) {
 		struct nfc_pages pages;
 
-		nfc_eager_check(ch, &ch->parked, &pages); /* fine as it came */
+		nfc_eager_check(ch, &ch->parked,
+				&pages); /* it was valid when it arrived */
 		return nfc_eager_move(p, ch, NFC_H2D, &pages);
 	}
 	half->waiter = p;

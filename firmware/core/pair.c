@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Transfers between hosts: the lists of who gives and of who takes meet at the side that
- * takes, which moves the bytes. Record 0086.
+ * Transfers between hosts: the lists of the giving and of the taking host meet
+ * at the taking side, which moves the bytes. Record 0086.
  */
 #include "calls.h"
 
@@ -33,7 +33,7 @@ static void accept_pair(struct nfc_relay_end *from, struct nfc_relay_end *to)
 	to->take.peer = &from->give;
 }
 
-/* What the offer brought is given. */
+/* Give the pages or the list that the offer carried. */
 static void give(struct nfc_channel *ch, struct nfc_transfer *t)
 {
 	bool has_list = ch->has_list;
@@ -41,14 +41,15 @@ static void give(struct nfc_channel *ch, struct nfc_transfer *t)
 
 	ch->has_list = 0;
 	if (nfc_header_type(ch->parked.header) == NFC_TYPE_EAGER) {
-		nfc_eager_check(ch, &ch->parked, &pages); /* fine as it came */
+		nfc_eager_check(ch, &ch->parked,
+				&pages); /* it was valid when it arrived */
 		nfc_transfer_pages(t, &pages);
 	} else if (has_list) {
 		nfc_transfer_list(t, &ch->list);
 	}
 }
 
-/* What its host asked for while it was offered. */
+/* Do now what its host requested while the transfer was offered. */
 static void catch_up(struct nfc_relay_end *end)
 {
 	if (end->asked == NFC_EABORTED)
@@ -66,7 +67,7 @@ bool nfc_pair_begin(struct nfc_channel *ch, const struct nfc_pages *pages)
 	from = nfc_relay_other(to);
 	if (!from->ch || from->number != to->taken ||
 	    nfc_h2d(from->ch)->state != NFC_HALF_OFFERED)
-		return false; /* it was closed, or is gone */
+		return false; /* it was closed or removed */
 	accept_pair(from, to);
 	if (pages)
 		nfc_transfer_pages(&to->take, pages);

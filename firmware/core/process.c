@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* Processes: started on their island, bound to targets, stopped, gone. */
+/* Processes: started on their island, bound to targets, stopped, ended. */
 #include "calls.h"
 
 enum {
-	STOP_AGAIN_NS = 1000000, /* between two looks for room to take an offer back */
+	STOP_AGAIN_NS = 1000000, /* between two checks for room to withdraw an offer */
 };
 
 /* Channel ids are dealt to the host's mailboxes on their island in turn. */
@@ -58,7 +58,10 @@ static void run_program(struct nfc_process *p)
 	p->foreign = 0;
 }
 
-/* One that crashed comes here anew, on an empty stack, and ends as others do. */
+/*
+ * A process that crashed restarts here on an empty stack, and ends as others
+ * do.
+ */
 static void process_main(void *arg)
 {
 	struct nfc_process *p = arg;

@@ -24,7 +24,10 @@ static bool name_fits(const char *name)
 	return false;
 }
 
-/* Is a program one that this firmware can run, with a name that comes first in its table? */
+/*
+ * Can this firmware run a program, and is its name the first of that name in
+ * its table?
+ */
 static int check_program(const struct nfc_program *table,
 			 const struct nfc_program *p, const char **why)
 {
@@ -110,7 +113,7 @@ static void enter(struct nfc_host *host, const struct nfc_program *table,
 	}
 }
 
-/* Take out an image that nobody uses; false: there is none. */
+/* Remove an image that has no user; false: there is none. */
 static bool take_unused(struct nfc_host *host, struct nfc_image *image)
 {
 	bool found = false;

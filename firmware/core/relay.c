@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Channels between hosts: each host has an end at the device, of the island of its
- * channel. The ends say to each other what happened by a word of news and a call of the
- * other's island; what follows from it is in hear.c. Record 0086.
+ * Channels between hosts: each host has an end at the device, on the island of
+ * its channel. An end reports an event to the other by a bit in its word of
+ * events and a call on its island; hear.c handles the events. Record 0086.
  */
 #include <stddef.h>
 
@@ -103,13 +103,13 @@ void nfc_relay_settle(struct nfc_transfer *t, int result)
 	if (t->follows)
 		return;
 	if (!result)
-		give->ending = NFC_OK; /* although its host may want it back */
+		give->ending = NFC_OK; /* also if its host withdraws it */
 	else if (!give->ending)
 		give->ending = result == -NFC_ECLOSED ? NFC_ECLOSED :
 							NFC_EABORTED;
 }
 
-/* ---- an end that lets go ---- */
+/* ---- an end that is released ---- */
 
 /* Take an end off its island's list. */
 static void unlist(struct nfc_island *island, struct nfc_relay_end *end)
@@ -138,7 +138,9 @@ bool nfc_relay_unqueue(struct nfc_relay *relay)
 	return true;
 }
 
-/* Nobody offers the relay any more. Must hold the device's lock. */
+/*
+ * Remove the relay from listeners that offer it. Must hold the device's lock.
+ */
 static void end_offered(struct nfc_device *dev, const struct nfc_relay *relay)
 {
 	for (uint32_t i = 0; i < NFC_LISTENERS; i++)
@@ -242,7 +244,10 @@ void nfc_guest_meet(struct nfc_relay *relay)
 		nfc_relay_notify(relay->end, NFC_RELAY_CLOSED * closed);
 }
 
-/* Nobody says anything over the way any more, and nobody comes. */
+/*
+ * End the connection with the listener's node: no event and no host arrives any
+ * more.
+ */
 void nfc_way_leave(struct nfc_relay *relay)
 {
 	struct nfc_joint *joint = relay->way;
@@ -305,7 +310,7 @@ void nfc_guest_close(struct nfc_channel *ch, uint32_t halves)
 	if (relay->end[1].ch) {
 		nfc_relay_notify(relay->end, NFC_RELAY_CLOSED * halves);
 	} else if (ch->half[0].closed && ch->half[1].closed) {
-		nfc_way_leave(relay); /* nobody has to come */
+		nfc_way_leave(relay); /* no host has to connect */
 		ch->half[0].closed |= NFC_CLOSED_OVER;
 		ch->half[1].closed |= NFC_CLOSED_OVER;
 	}

@@ -27,8 +27,8 @@ uint64_t nfc_host_there(struct nfc_host *host)
 }
 
 /*
- * What could not be written may have been a message: from then on nothing is, no
- * heartbeat either, by which the host knows.
+ * A store that failed may have been a message. So nothing is stored any more,
+ * not even a heartbeat; the host detects that.
  */
 void nfc_post(struct nfc_host *host, uint64_t at, const uint64_t *word,
 	      uint32_t count)
@@ -76,7 +76,10 @@ static uint64_t counters_there(const struct nfc_rings *rings)
 	       index * sizeof(struct nfc_mailbox);
 }
 
-/* Where is d2h? False: the host has not said, and nothing is put before. */
+/*
+ * Find the d2h ring. False: the host has not named it yet, and nothing is put
+ * before.
+ */
 static bool find_d2h(struct nfc_rings *rings)
 {
 	struct nfc_host *host = rings->host;
@@ -91,8 +94,8 @@ static bool find_d2h(struct nfc_rings *rings)
 /* ---- to the device ---- */
 
 /*
- * Copy the next h2d slot out, if there is one. The copy is what is looked at:
- * the host may write the slot again at any time.
+ * Copy the next h2d slot out, if there is one. Only the copy is checked and
+ * used: the host may write the slot again at any time.
  */
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot)
 {
@@ -184,7 +187,7 @@ bool nfc_rings_room(struct nfc_rings *rings)
 	return false;
 }
 
-/* Does somebody sleep for the channel? Looked at when the message is there. */
+/* Is a waiter parked on the channel? Checked after the message is stored. */
 static bool is_parked(const struct nfc_channel *ch)
 {
 	struct nfc_host *host = ch->rings->host;
@@ -297,8 +300,8 @@ int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len)
 
 /*
  * Write one message to the other end. The caller made sure of room. The host's
- * doorbell rings only if somebody sleeps for this channel, or for an answer: nobody
- * may wait for anything there.
+ * doorbell rings only if a waiter is parked on this channel, or for a WITHDRAW,
+ * which needs an answer even if no call waits.
  */
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7])

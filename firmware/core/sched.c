@@ -78,8 +78,9 @@ void nfc_yield(struct nfc_process *self)
 }
 
 /*
- * A process that says so may run on any thread, see nfc_fw.h. One that no longer
- * is prompt goes on where it holds up nobody: on the island's own thread.
+ * A process that declares itself prompt may run on any thread, see nfc_fw.h.
+ * One that no longer is prompt continues where it delays no call: on the
+ * island's own thread.
  */
 void nfc_prompt(struct nfc_process *self, int prompt)
 {
@@ -90,7 +91,7 @@ void nfc_prompt(struct nfc_process *self, int prompt)
 		nfc_yield(self);
 }
 
-/* Make sure timers are looked at no later than at. */
+/* Make sure that timers are checked no later than at. */
 void nfc_timer(struct nfc_island *island, uint64_t at)
 {
 	island->timer = nfc_min(island->timer, at);

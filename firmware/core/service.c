@@ -275,7 +275,7 @@ static void control_main(struct nfc_process *self)
 
 /* ---- log ---- */
 
-/* Gives the kept lines to whoever receives from the log target. */
+/* Sends the kept lines to the receiver of the log target. */
 static void log_writer(struct nfc_process *self)
 {
 	struct nfc_host *host = self->host;

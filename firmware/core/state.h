@@ -29,7 +29,7 @@ enum nfc_internal_limits {
 	NFC_LISTENERS = 64,
 	NFC_HOST_LISTENERS = 8,
 	NFC_LISTENER_WAITING = 16, /* hosts that connected, and were not accepted */
-	NFC_RELAYS = 256, /* their numbers are told in 8 bits */
+	NFC_RELAYS = 256, /* their numbers are sent in 8 bits */
 	NFC_HOST_RELAYS = 64, /* ends */
 	NFC_PAIR_RELAYS = 16, /* from one host to another: others get theirs */
 	NFC_ANSWER_NS = 2000000000, /* for a host that another one, or its process, waits for */
@@ -40,7 +40,7 @@ enum nfc_internal_limits {
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
 };
 
-/* What a half of a channel is doing. */
+/* State of a half of a channel. */
 enum nfc_half_state {
 	NFC_HALF_IDLE = 0,
 	NFC_HALF_MESSAGE, /* a direct message is offered */
@@ -49,14 +49,14 @@ enum nfc_half_state {
 	NFC_HALF_COMMIT, /* DONE is out, FIN is not in */
 };
 
-/* Who closed a half. */
+/* The sides that closed a half. */
 enum nfc_closed {
 	NFC_CLOSED_HOST = 1,
 	NFC_CLOSED_DEVICE = 2,
-	NFC_CLOSED_OVER = 4, /* of a channel that nobody can subscribe again */
+	NFC_CLOSED_OVER = 4, /* of a channel that cannot be subscribed again */
 };
 
-/* What a process is blocked in. */
+/* The call in which a process is blocked. */
 enum nfc_wait {
 	NFC_WAIT_NONE = 0,
 	NFC_WAIT_READ,
@@ -76,10 +76,10 @@ enum nfc_wait {
 
 /* Where the bytes of a transfer are. */
 enum nfc_source {
-	NFC_SOURCE_HOST = 0, /* lists or pages say where */
+	NFC_SOURCE_HOST = 0, /* at the addresses of lists or pages */
 	NFC_SOURCE_PROCESS, /* another process has them, at this node */
 	NFC_SOURCE_NODE, /* or at another, which is asked for them */
-	NFC_SOURCE_PEER, /* another host has them, whose lists say where */
+	NFC_SOURCE_PEER, /* another host has them, at the addresses of its lists */
 };
 
 /* One copy: part of a batch. */
@@ -139,7 +139,7 @@ struct nfc_transfer {
 	uint32_t fault_index;
 	uint8_t direction; /* enum nfc_direction */
 	uint8_t busy; /* a batch is out */
-	uint8_t repeat; /* dropping lists until `lists` comes again */
+	uint8_t repeat; /* dropping lists until `lists` is sent again */
 	uint8_t ending; /* enum nfc_status: finish when quiet */
 	uint8_t aborted; /* the host asked: answer ABORTED */
 	uint8_t shared; /* index + 1 in the open table */
@@ -155,7 +155,7 @@ struct nfc_transfer {
 	struct nfc_batch batch;
 };
 
-/* A loaded image. It goes back to the port with its last user. */
+/* A loaded image. The port gets it back when its last user releases it. */
 struct nfc_loaded {
 	struct nfc_image image; /* no handle: the place is free */
 	uint32_t users; /* names in the registry, and processes */
@@ -204,7 +204,7 @@ struct nfc_process {
  * another process are in one piece.
  */
 struct nfc_pages {
-	uint64_t from; /* as in a transfer; 0: the entries say where */
+	uint64_t from; /* as in a transfer; 0: the entries have addresses */
 	uint8_t source;
 	uint64_t length; /* without NFC_LIST_D2H */
 	uint64_t size;
@@ -232,7 +232,7 @@ struct nfc_channel {
 	uint8_t ending; /* CLOSE is to be answered when quiet */
 	uint8_t has_list;
 	uint8_t timed; /* in the island's deadline list */
-	uint8_t posted; /* pages lie here for the next transfer to the host */
+	uint8_t posted; /* pages are posted here for the next transfer to the host */
 	uint8_t recalled; /* in the island's recall list */
 	uint8_t guest; /* it is one's, see struct nfc_relay */
 	struct nfc_relay_end
@@ -261,7 +261,7 @@ struct nfc_rings {
 	uint32_t island; /* that serves it */
 	uint64_t mask; /* slots - 1 */
 	uint32_t shift; /* log2 slots */
-	_Atomic uint64_t head; /* h2d slots taken; others look, too */
+	_Atomic uint64_t head; /* h2d slots taken; others read it, too */
 	uint64_t published; /* head as last stored for the host */
 	uint64_t tail; /* d2h slots put */
 	uint64_t limit; /* d2h_head as last read, or NFC_UNMET */
@@ -270,9 +270,9 @@ struct nfc_rings {
 };
 
 /*
- * Work for another island, done on its thread. It lies on the caller's stack.
- * While it is queued the caller may take it back. One that returns NFC_AGAIN has no
- * caller that waits.
+ * Work for another island, done on its thread. It is on the caller's stack.
+ * While it is queued the caller may withdraw it. A function that returns
+ * NFC_AGAIN has no waiting caller.
  */
 struct nfc_call {
 	struct nfc_call *next;
@@ -282,7 +282,7 @@ struct nfc_call {
 	_Atomic uint32_t done;
 };
 
-/* What a joint whose other end is at another node has to hear of. */
+/* Events of a joint whose other end is at another node. */
 enum nfc_joint_news {
 	NFC_NEWS_ASKED = 1, /* for its target */
 	NFC_NEWS_JOINED = 2, /* its process's call was answered */
@@ -305,7 +305,7 @@ struct nfc_joint_far {
 	/* Of a guest's way to a host at another node. */
 	struct nfc_relay *relay; /* NULL: it is over */
 	struct nfc_visit visit; /* at that node */
-	_Atomic bool told; /* … whose host knows */
+	_Atomic bool told; /* … whose host is notified */
 };
 
 /*
@@ -329,15 +329,15 @@ struct nfc_joint {
 	struct nfc_slot slot[2][NFC_JOINT_SLOTS];
 };
 
-/* What an end of a relay has to hear of. */
+/* Events of an end of a relay. */
 enum nfc_relay_news {
 	NFC_RELAY_ANSWERED = 1, /* its message, with a status */
-	NFC_RELAY_OFFERED = 2, /* the other's, which lies there */
-	NFC_RELAY_WITHDRAWN = 4, /* that is wanted back */
+	NFC_RELAY_OFFERED = 2, /* a message of the other end, which is in `offer` */
+	NFC_RELAY_WITHDRAWN = 4, /* that one is withdrawn */
 	NFC_RELAY_ASKED = 8, /* the other host asks whether this one waits */
 	NFC_RELAY_READY = 16, /* the other host waits */
 	NFC_RELAY_CLOSED = 32, /* its h2d half, and d2h the bit above */
-	NFC_RELAY_GONE = 128, /* there is no other end any more: the last of all */
+	NFC_RELAY_GONE = 128, /* there is no other end any more: the last event */
 	NFC_RELAY_STOPPED = 256, /* but for a guest's: its process is to stop */
 };
 
@@ -349,53 +349,55 @@ struct nfc_relay_end {
 	struct nfc_relay *relay;
 	struct nfc_transfer give,
 		take; /* of its host: what that offered, what it takes */
-	struct nfc_host *host; /* NULL: the end has let go. Under the device's lock. */
-	struct nfc_channel *ch; /* NULL: it has none yet, or let go */
+	struct nfc_host *host; /* NULL: the end is released. Under the device's lock. */
+	struct nfc_channel *ch; /* NULL: it has none yet, or is released */
 	struct nfc_relay_end *next; /* of the island's that wait for room */
 	uint32_t island;
 	uint8_t waits; /* in that list */
-	uint8_t asked; /* for its message back: enum nfc_status says why */
-	uint8_t ready_due; /* its host was asked, and has not said READY */
+	uint8_t asked; /* to return its message: enum nfc_status is the reason */
+	uint8_t ready_due; /* its host was asked, and has not sent READY */
 	uint32_t number; /* of the message that it offered last */
 	uint32_t taken; /* of the other's that its host was offered last */
-	struct nfc_call call; /* to hear the news */
+	struct nfc_call call; /* to handle the events */
 	_Atomic uint32_t bound; /* it has a channel */
 	_Atomic uint32_t called;
 	_Atomic uint32_t news; /* enum nfc_relay_news, ored */
 	_Atomic uint32_t status; /* of the answer … */
 	uint64_t extra; /* … and its outstanding field */
-	_Atomic uint32_t back; /* number of the message that is wanted back */
+	_Atomic uint32_t back; /* number of the message that is withdrawn */
 	struct nfc_slot offer; /* until it is answered */
 };
 
 /*
- * A channel between two hosts: what one offers is offered to the other, whose answer is
- * the answer. Both ends are of one island. Record 0086.
+ * A channel between two hosts: a message that one host offers is offered to the
+ * other, and the answer is returned. Both ends are on one island. Record 0086.
  *
- * Or one that a process opened to a host: then end 0 is the process's, which is a guest of
- * that host, and end 1 says what it cannot say by itself. The table of the host has its
- * target. All are of the process's island. Record 0060.
+ * Or a channel that a process opened to a host. Then end 0 is the process's,
+ * which is a guest of that host. End 1 sends the host messages that the process
+ * cannot send. The host's channel table has the target. All are on the
+ * process's island. Record 0060.
  *
- * Before a guest's host has come from another node there is a relay at both, and a way
- * between them: at the process's node one without an end 1, at that where the host listens
- * one without an end 0, which waits before the listener.
+ * Before a guest's host has connected from another node, both nodes have a
+ * relay, and a connection (`way`) joins them. The relay at the process's node
+ * lacks end 1. The relay at the listener's node lacks end 0 and waits in the
+ * listener's queue.
  */
 struct nfc_relay {
 	_Atomic uint32_t ends; /* that hold it */
 	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
 	/* What follows is new when two hosts begin to use it. */
-	struct nfc_listener *before; /* nobody accepted it there yet … */
-	struct nfc_relay *next; /* … nor those. Under the device's lock. */
-	struct nfc_relay_end end[2]; /* of who connected, of who listens */
+	struct nfc_listener *before; /* the listener that has not accepted it yet … */
+	struct nfc_relay *next; /* … and the next such relay. Under the device's lock. */
+	struct nfc_relay_end end[2]; /* of the connecting host, of the listening one */
 	bool has_guest;
 	struct nfc_relay *sibling; /* the next guest of its process */
 	struct nfc_joint *way; /* NULL: there is none (any more) */
 	uint64_t listener; /* of the process's: its id, with the node */
-	bool awaits; /* … whose host may come. Under the device's lock. */
-	uint64_t news; /* of the listener's: what its host is told */
+	bool awaits; /* … whose host may connect. Under the device's lock. */
+	uint64_t news; /* at the listener's node: the word that its host gets */
 	struct nfc_whose whose; /* the host that is at the other end of the way */
-	bool ready; /* that knows that the process waits */
-	uint64_t until; /* clock: that waits for the host no longer; 0: it may */
+	bool ready; /* the listener's host may be notified of it */
+	uint64_t until; /* clock: the end of its wait for the host; 0: it may wait */
 	struct nfc_channel guest; /* the process's, until that ends, and the host's */
 };
 
@@ -436,8 +438,8 @@ enum nfc_counter {
 };
 
 /*
- * What of an island is one host's: mailboxes, contexts, transfers, counters. Of
- * the island's owner, but for the counters.
+ * The part of an island that belongs to one host: mailboxes, contexts,
+ * transfers, counters. Owned by the island's owner, except the counters.
  */
 struct nfc_share {
 	struct nfc_host *host;
@@ -494,10 +496,10 @@ struct nfc_block {
 struct nfc_window {
 	uint64_t owner; /* process id; 0: unused */
 	uint64_t key; /* 0: it is being made */
-	uint64_t block; /* address of the one that it lies in */
+	uint64_t block; /* address of the block that contains it */
 };
 
-/* What a part's health is computed from, counted over one heartbeat. */
+/* Counts from which a part's health is computed, over one heartbeat. */
 enum nfc_sign {
 	NFC_SIGN_DROPPED, /* messages */
 	NFC_SIGN_REFUSED, /* allocations */
@@ -508,7 +510,7 @@ enum nfc_sign {
 
 enum { NFC_PARTS = 13 }; /* of the diagnostic word */
 
-/* Of who holds `beating`. */
+/* Owned by the holder of `beating`. */
 struct nfc_health {
 	uint8_t level[NFC_PARTS]; /* enum nfc_diagnostic_level */
 	uint8_t same[NFC_PARTS]; /* heartbeats in a row with another reading */
@@ -518,11 +520,11 @@ struct nfc_health {
 };
 
 /*
- * Whom the device serves: an area with mailboxes of its own, a channel table,
- * contexts, memory, images and log lines, an epoch. What is about a channel
- * reaches these through its rings' host, what is about a process through the
- * process's. It lies at the start of its seat's state. Fields without a comment
- * on who writes them are set when the host is attached.
+ * A host that the device serves: an area with mailboxes of its own, a channel
+ * table, contexts, memory, images and log lines, an epoch. Code about a channel
+ * reaches these through the host of its rings, code about a process through the
+ * process's host. The structure is at the start of its seat's state. Fields
+ * without a comment about their writer are set when the host is attached.
  */
 struct nfc_host {
 	struct nfc_device *dev;
@@ -539,11 +541,11 @@ struct nfc_host {
 	uint8_t *memory[NFC_MEMORY_COUNT];
 	_Atomic bool gone; /* it is being detached: nothing reaches it */
 	_Atomic uint64_t
-		there; /* bus address of its own area; 0: it has none, or did not say */
+		there; /* bus address of its own area; 0: it has none, or has not sent it */
 	_Atomic bool lost; /* that cannot be written any more */
 	_Atomic uint64_t next_generation; /* of a subscription */
 	_Atomic uint32_t running; /* processes */
-	struct nfc_health health; /* of who holds the device's `beating` */
+	struct nfc_health health; /* owned by the holder of the device's `beating` */
 
 	_Atomic uint32_t lock; /* guards what follows */
 	struct nfc_entry programs[NFC_PROGRAMS]; /* of its images */
@@ -559,13 +561,13 @@ struct nfc_host {
 struct nfc_device {
 	struct nfc_config config;
 	const struct nfc_port *port;
-	struct nfc_host *host[NFC_HOSTS_MAX]; /* of who holds beating; NULL: none */
+	struct nfc_host *host[NFC_HOSTS_MAX]; /* owned by the holder of beating; NULL: none */
 	struct nfc_island *islands;
 	_Atomic uint32_t halt;
 	_Atomic uint64_t next_process; /* number in its id */
 	_Atomic uint32_t beating; /* an island writes the heartbeat */
 	_Atomic uint64_t next_beat;
-	uint64_t beat; /* of who holds beating */
+	uint64_t beat; /* owned by the holder of beating */
 	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
 
 	_Atomic uint32_t lock; /* guards what follows, and calls of islands */
@@ -577,7 +579,7 @@ struct nfc_device {
 	uint8_t *relay_room; /* queues of their transfers, and what these pass through */
 };
 
-/* What nfc_process_start() starts. */
+/* Arguments and result of nfc_process_start(). */
 struct nfc_start {
 	struct nfc_host *host;
 	struct nfc_entry entry; /* its process becomes the user */

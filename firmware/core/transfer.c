@@ -3,8 +3,8 @@
 #include "calls.h"
 
 /*
- * Bytes whose copy takes long enough to read the clock for: the stamp of a record is
- * else that of the island's pass.
+ * Bytes whose copy takes long enough to read the clock again. For less, the
+ * stamp of a record is the time of the island's pass.
  */
 #define STAMP_BYTES (16u << 10)
 
@@ -85,7 +85,10 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 	lay_transfer(&p->transfer, ch, direction, size);
 }
 
-/* Bytes of an entry, of which left are to come at most; 0 if it breaks the rules. */
+/*
+ * Bytes of an entry, of which at most left are missing; 0 if it breaks the
+ * rules.
+ */
 static uint64_t entry_bytes(const struct nfc_slot *list, uint32_t i,
 			    uint64_t left)
 {
@@ -103,7 +106,10 @@ static uint64_t entry_bytes(const struct nfc_slot *list, uint32_t i,
 	return length;
 }
 
-/* Bytes of a list, of which left are to come at most; more if it breaks the rules. */
+/*
+ * Bytes of a list, of which at most left are missing; more if it breaks the
+ * rules.
+ */
 static uint64_t list_bytes(const struct nfc_slot *list, uint64_t left)
 {
 	uint64_t entries = nfc_list_entries(list), sum = 0;
@@ -197,8 +203,9 @@ uint64_t nfc_transfers_due(const struct nfc_share *share)
 }
 
 /*
- * A transfer that one of two hosts ends early is over for the other, but for one whose
- * bytes the receiving host has: that alone says whether it took them.
+ * If one of two hosts ends a transfer early, the other's side ends, too. The
+ * exception: the receiving host has the bytes. Only that host reports whether
+ * it took them.
  */
 static void stop_peer(struct nfc_transfer *t, enum nfc_status status)
 {
@@ -217,7 +224,7 @@ static void stop_peer(struct nfc_transfer *t, enum nfc_status status)
 	nfc_dma_stop(peer);
 }
 
-/* What was due is late. */
+/* A list or an answer was not sent in time. */
 static void miss(struct nfc_transfer *t)
 {
 	t->until = 0;
@@ -265,9 +272,9 @@ static void finish(struct nfc_transfer *t)
 }
 
 /*
- * A copy failed but may succeed yet: ask the host to send again from the list it
- * belongs to, and go on in that where the copy was. The pages of an eager transfer
- * are tried again by themselves.
+ * A copy failed but may succeed yet: ask the host to send again from the list
+ * it belongs to, and continue at the entry of that copy. The pages of an eager
+ * transfer are tried again by themselves.
  */
 static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 {
@@ -335,8 +342,8 @@ static void pair_failed(struct nfc_transfer *t, struct nfc_piece *piece,
 }
 
 /*
- * Should the host hear how far the transfer is? It may wait for room in the window,
- * and it takes a transfer of which it hears nothing for one that stands still.
+ * Should the host be notified of the progress? It may wait for room in the
+ * window, and it treats a transfer without notices as stalled.
  */
 static bool progress_due(const struct nfc_transfer *t)
 {
@@ -381,7 +388,7 @@ static void batch_done(struct nfc_transfer *t)
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
 }
 
-/* What the host hears of a transfer that follows; true if that is over. */
+/* Report a transfer that follows to its host; true if that is over. */
 static bool follow(struct nfc_transfer *t, bool *busy)
 {
 	if (t->peer && t->until && t->channel->island->now >= t->until) {
@@ -460,9 +467,9 @@ static bool settle(struct nfc_transfer *t)
 }
 
 /*
- * A transfer whose lists have all come and that is one piece is over before
- * the pump's turn. It is the island's newest. One that failed is left to the
- * pump: its end wakes the process, which may not have gone to sleep yet.
+ * A transfer of one piece whose lists have all arrived ends before the pump's
+ * turn. It is the island's newest. One that failed is left to the pump: its end
+ * wakes the process, which may not have parked yet.
  */
 void nfc_transfer_kick(struct nfc_transfer *t)
 {
@@ -548,7 +555,7 @@ int nfc_eager_move(struct nfc_process *p, struct nfc_channel *ch,
 	return 0;
 }
 
-/* What follows `link` comes before what stands up to it. */
+/* Move the part of the list after `link` to its front. */
 static void rotate(struct nfc_transfer **first, struct nfc_transfer **link)
 {
 	struct nfc_transfer *begin = *first, **end = link;
@@ -563,9 +570,9 @@ static void rotate(struct nfc_transfer **first, struct nfc_transfer **link)
 }
 
 /*
- * One piece for every active transfer of a host; true if there was any work. If
- * sparing, for one of them alone, another each time: who has many of them has no
- * more of the island than who has one.
+ * Move one piece for every active transfer of a host; true if there was any
+ * work. If sparing, for one of them alone, a different one each time. So a host
+ * with many transfers gets no more of the island than a host with one.
  */
 bool nfc_transfer_pump(struct nfc_share *share, bool sparing)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Channels that processes open: to a process, which joint.c does, or to a host that listens,
- * whose guest the process is then. A host at another node comes to the node of the process.
- * Record 0060.
+ * Channels that processes open: to a process, which joint.c does, or to a host
+ * that listens. The process then is a guest of that host. A host at another
+ * node connects to the node of the process. Record 0060.
  */
 #include "calls.h"
 
-/* For a process the end is nothing but what refuses it. */
+/* Initialize the relay of a process. Its own end only handles refusals. */
 static void lay_guest(struct nfc_relay *relay, struct nfc_process *p,
 		      uint32_t target)
 {
@@ -104,7 +104,7 @@ static int visit_here(struct nfc_process *self, uint64_t id,
 	return 0;
 }
 
-/* ---- to a host of another node, which comes ---- */
+/* ---- to a host of another node, which connects ---- */
 
 _Static_assert(NFC_RELAYS == 1 << 8, "a guest's number is told in 8 bits");
 
@@ -128,7 +128,7 @@ static void on_way_answer(struct nfc_relay *relay,
 	nfc_wake(ch->process, -(int)answer->status);
 }
 
-/* That node is gone, or has done with it. */
+/* That node was lost, or ended the connection. */
 static void on_way_loss(struct nfc_relay *relay)
 {
 	struct nfc_process *p = relay->guest.process;
@@ -151,7 +151,10 @@ static void hear_way(struct nfc_joint *joint)
 		on_way_loss(joint->far.relay);
 }
 
-/* What the process's end of a way has to hear. A struct nfc_call's fn. */
+/*
+ * Handle the events of the process's end of the connection. A struct nfc_call's
+ * fn.
+ */
 static int read_way(struct nfc_island *island, void *arg)
 {
 	struct nfc_joint *joint = ((struct nfc_rings *)arg)->joint;
@@ -334,8 +337,9 @@ int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
 /* ---- a process of another node, before a listener of this one ---- */
 
 /*
- * The listener that is asked for, if who asks may connect to it: the own host, or any where
- * it lets in anyone. Nobody knows of users elsewhere. Must hold the device's lock.
+ * The listener that is requested, if the caller may connect to it: a listener
+ * of the caller's own host, or one that admits any user. Users of other nodes
+ * are unknown here. Must hold the device's lock.
  */
 static struct nfc_listener *visited(struct nfc_host *host,
 				    const struct nfc_visit *v)
@@ -388,7 +392,7 @@ static void answer_visitor(struct nfc_island *island, struct nfc_joint *joint)
 	nfc_joint_notify(joint);
 }
 
-/* Its node has the answer: the host may be told. */
+/* The process's node has the answer: the host may be notified. */
 static void ready_visitor(struct nfc_device *dev, struct nfc_relay *relay)
 {
 	struct nfc_listener *l;
@@ -401,7 +405,10 @@ static void ready_visitor(struct nfc_device *dev, struct nfc_relay *relay)
 		nfc_listener_wake(dev, l);
 }
 
-/* What the listener's end of a way has to hear. A struct nfc_call's fn. */
+/*
+ * Handle the events of the listener's end of the connection. A struct
+ * nfc_call's fn.
+ */
 static int read_visitor(struct nfc_island *island, void *arg)
 {
 	struct nfc_joint *joint = ((struct nfc_rings *)arg)->joint;
