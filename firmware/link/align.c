@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Bring-up (A9): ALIGN goes out until the peer's ALIGN OK names this session; then
- * both send pseudo-random words (A11) until the other end saw a burst of them
- * unchanged. What takes too long begins again with a new session.
+ * Bring-up (A9): the link sends ALIGN until the peer's ALIGN OK names this
+ * session. Then both ends send pseudo-random words (A11) until the other end
+ * has received a burst of them unchanged. A step that takes too long starts
+ * again with a new session.
  */
 #include "frame.h"
 
@@ -10,7 +11,7 @@ enum {
 	TEST_HEARTBEATS = 10, /* a burst without an answer for so long is lost */
 };
 
-/* What a change of state does. */
+/* The effect of a change of state. */
 enum action {
 	NOTHING,
 	STOP, /* no neighbour: drop what was under way */

@@ -5,7 +5,7 @@
  */
 #include "link.h"
 
-/* What bit i of a byte becomes after 8 (k + 1) more bits. */
+/* The effect of bit i of a byte on the checksum after 8 (k + 1) more bits. */
 #define BIT(i, n, c) ((i) >> (n)&1 ? (uint32_t)(c) : 0u)
 #define ENTRY0(i)                                        \
 	(BIT(i, 0, 0xf26b8303) ^ BIT(i, 1, 0xe13b70f7) ^ \

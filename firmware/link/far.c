@@ -96,7 +96,7 @@ void nfc_far_init(struct nfc_far *f, struct nfc_node *node,
 
 /* ---- slots ---- */
 
-/* Does whoever takes from a ring sleep until something like this comes? */
+/* Does the receiver of a ring sleep until a message like this one arrives? */
 static bool has_to_ring(struct nfc_far *f, uint32_t mailbox, uint64_t header)
 {
 	uint64_t channel = nfc_header_channel(header);
@@ -146,7 +146,9 @@ static bool is_beat(uint64_t header)
 	return nfc_header_type(header) == NFC_TYPE_HEARTBEAT;
 }
 
-/* The heartbeat is written in place: one that changed meanwhile comes later. */
+/*
+ * The heartbeat is written in place: if it changed meanwhile it is sent later.
+ */
 static void send_area(struct nfc_far *f)
 {
 	struct nfc_area *area = f->config.area;
@@ -290,7 +292,7 @@ bool nfc_far_rung(struct nfc_area *area, uint32_t islands)
 	return rung;
 }
 
-/* Are there new slots, as a doorbell says? */
+/* Are there new slots, as a doorbell reports? */
 static bool look_again(struct nfc_far *f)
 {
 	bool rung = f->rung;
@@ -302,7 +304,10 @@ static bool look_again(struct nfc_far *f)
 	return rung;
 }
 
-/* A host that is gone is forgotten, a device that is gone was there before. */
+/*
+ * A host that is lost is forgotten; a device counts as lost only if it was
+ * ready before.
+ */
 static void look_at_peer(struct nfc_far *f)
 {
 	bool device = f->config.device;

@@ -3,8 +3,9 @@
  * A host that is far from its device: both have a mailbox area, and packets keep the
  * two alike. One end is at the host, one at the device. Slots are written at the same
  * index in both, so that a repetition is recognised and a ring needs no other buffer
- * than itself; what the device reads from and writes to the host's memory goes as
- * requests and answers. An end is its node's: whoever calls holds that. Freestanding,
+ * than itself. The device's accesses to the host's memory are sent as requests
+ * and answers. An end belongs to its node: callers hold that node's lock.
+ * Freestanding,
  * without allocation. See docs/design/0035-far-hosts.md.
  */
 #ifndef NFC_FAR_H
@@ -19,9 +20,9 @@
 enum nfc_far_kind {
 	/* to the device */
 	NFC_FAR_OPEN = 16, /* a host is there: the slot of its hello */
-	NFC_FAR_LEAVE = 17, /* it goes */
+	NFC_FAR_LEAVE = 17, /* the host leaves */
 	NFC_FAR_H2D = 18, /* slots of a mailbox, and what is known of the other ring */
-	NFC_FAR_DATA = 19, /* what a READ asked for */
+	NFC_FAR_DATA = 19, /* bytes that a READ requested */
 	NFC_FAR_DONE = 20, /* WRITEs that were done */
 	/* to the host */
 	NFC_FAR_AREA = 24, /* the area's beginning: device, hello and heartbeat */
@@ -38,14 +39,14 @@ enum nfc_far_limits {
 	NFC_FAR_PIECES = 32,
 	NFC_FAR_MAILBOXES = 64,
 	NFC_FAR_HOSTS = 16, /* of one node, at a device */
-	NFC_FAR_BEAT_NS = 200000000, /* between two packets of who has nothing to say */
-	NFC_FAR_LOOK_NS = 50000000, /* between two looks whether any came */
-	NFC_FAR_SILENT = 24, /* looks without one, after which the other side is gone */
-	NFC_FAR_WAY_NS = 20000000, /* between two looks whether a way leads there again */
-	NFC_FAR_ASTRAY = 3, /* looks in a row that found none, after which it is gone */
+	NFC_FAR_BEAT_NS = 200000000, /* between two packets of an idle end */
+	NFC_FAR_LOOK_NS = 50000000, /* between two checks whether any arrived */
+	NFC_FAR_SILENT = 24, /* checks without one, after which the other side is lost */
+	NFC_FAR_WAY_NS = 20000000, /* between two checks whether the peer is reachable again */
+	NFC_FAR_ASTRAY = 3, /* failed checks in a row, after which it is lost */
 };
 
-/* What a packet begins with. */
+/* The beginning of a packet. */
 struct nfc_far_head {
 	uint32_t epoch; /* of the host; packets of another are dropped */
 	uint8_t mailbox;
@@ -57,7 +58,7 @@ struct nfc_far_head {
 			uint64_t received; /* slots of the other ring that are here … */
 			uint64_t consumed; /* … and how many of them were taken */
 		};
-		uint64_t owner; /* OPEN: whose host it is, there: the same at all devices */
+		uint64_t owner; /* OPEN: id of the owning host, the same at all devices */
 		struct { /* WRITE, DATA */
 			uint64_t bus; /* DATA: zero */
 			uint32_t number, size;
@@ -72,7 +73,7 @@ struct nfc_far_asked {
 	uint32_t number, size;
 };
 
-/* What an end needs of where it is. Called by whoever holds the node. */
+/* Calls that an end needs from its environment. The caller holds the node. */
 struct nfc_far_port {
 	void *self;
 	/* At the device: wake an island. At the host: ring it, whichever it is. */
@@ -82,7 +83,7 @@ struct nfc_far_port {
 		     uint64_t size);
 };
 
-/* To the other end, and when to look after this one again. */
+/* The connection to the other end, and the time of the next step. */
 struct nfc_far_line {
 	struct nfc_node *node;
 	uint32_t peer; /* address of the other node */
@@ -91,29 +92,32 @@ struct nfc_far_line {
 	uint64_t now, due;
 };
 
-/* Looks for the other side. */
+/* Checks whether the other side is alive. */
 struct nfc_far_watch {
-	uint32_t silent; /* looks since something came */
-	uint32_t astray; /* looks in a row that found no way */
-	uint64_t look_ns, way_ns; /* when to look again, for either */
+	uint32_t silent; /* checks since a packet arrived */
+	uint32_t astray; /* checks in a row that found no route */
+	uint64_t look_ns, way_ns; /* time of the next check, for either */
 };
 
-/* Two rings of a mailbox or of a joint: of one slots go out, of the other they come. */
+/*
+ * Two rings of a mailbox or of a joint: one for slots to send, one for received
+ * slots.
+ */
 struct nfc_far_rings {
 	uint8_t kind,
-		index; /* of the packets that slots go out in: their kind, and mailbox */
+		index; /* of packets with slots of the first: their kind, and mailbox */
 	uint32_t slots, shift; /* slots = 1 << shift */
 	struct nfc_far *host; /* at the host: pages are named in them; else NULL */
 	struct nfc_slot *out, *in;
-	uint64_t *out_head; /* written here: what the peer took of it */
-	uint64_t *in_head; /* written by whoever takes what came */
+	uint64_t *out_head; /* written here: slots that the peer took of it */
+	uint64_t *in_head; /* written by the consumer of received slots */
 	uint64_t next,
 		sent; /* slot that is sent next; those behind sent never were */
 	uint64_t acked; /* slots that arrived */
 	uint64_t sent_ns; /* since when no slot arrived that was sent */
-	uint64_t received; /* slots that came */
+	uint64_t received; /* slots that were received */
 	uint64_t told, told_head; /* what the peer knows of it and of in_head */
-	uint64_t publish_ns; /* when it is told at the latest */
+	uint64_t publish_ns; /* latest time to report that to it */
 };
 
 /* Part of a transfer, as the core asked for it. */
@@ -126,7 +130,7 @@ struct nfc_far_piece {
 	bool used, write;
 };
 
-/* A request, of whoever asks. */
+/* A request, at the end that sends it. */
 struct nfc_far_request {
 	uint64_t offset; /* in its piece */
 	uint64_t sent_ns; /* 0: not yet */
@@ -144,7 +148,10 @@ struct nfc_far_asker {
 	uint32_t number, open, first_piece;
 };
 
-/* Requests that came, each at the place of its number, and what is to be answered. */
+/*
+ * Received requests, each at the place of its number, and the answers that are
+ * due.
+ */
 struct nfc_far_served {
 	struct nfc_far_asked list[NFC_FAR_REQUESTS]; /* WRITE: its status for a size */
 	uint64_t data, done; /* a bit each: READ, WRITE */
@@ -165,15 +172,15 @@ struct nfc_far_config {
 struct nfc_far {
 	struct nfc_far_config config;
 	struct nfc_far_line line;
-	bool over; /* the other side is gone */
+	bool over; /* the other side is lost */
 	bool fenced; /* at the host: its memory is not touched any more */
-	bool latched; /* at the host: the device broke a rule; it is not heard any more */
+	bool latched; /* at the host: the device broke a rule; its packets are ignored */
 	bool misfit; /* at the host: the device is of another shape */
 	bool ready; /* at the host: the device has shown itself */
 	bool known; /* at the host: the device has the host's hello */
 	bool asked; /* at the device: the area is to be sent */
 	bool rung; /* rings may have new slots */
-	bool stirred; /* something came since the last step: step at once */
+	bool stirred; /* a packet arrived since the last step: step at once */
 	struct nfc_far_watch watch;
 	uint64_t show_ns; /* when to show itself again */
 	uint64_t beat; /* header of the heartbeat that was sent last */
@@ -189,10 +196,10 @@ struct nfc_far {
 uint64_t nfc_far_area_size(const struct nfc_far_config *c);
 void nfc_far_init(struct nfc_far *f, struct nfc_node *node,
 		  const struct nfc_far_config *config);
-/* A packet of such a kind came, from the peer. */
+/* Handle a received packet of such a kind from the peer. */
 void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 		     const struct nfc_fifo *fifo, uint32_t at);
-/* Send what is to go; when to come back though nothing came. */
+/* Send all that is due; returns when to run again even if no packet arrives. */
 uint64_t nfc_far_step(struct nfc_far *f);
 /* The host takes leave: once, without an answer. */
 void nfc_far_leave(struct nfc_far *f);
@@ -208,7 +215,7 @@ bool nfc_far_rung(struct nfc_area *area, uint32_t islands);
 uint64_t nfc_far_pages_size(const struct nfc_far_config *c);
 /* The host put a slot, which is sent for the first time. */
 void nfc_far_said(struct nfc_far *f, const struct nfc_slot *s);
-/* A slot for the host came, which it does not see yet. */
+/* Note a received slot for the host, before the host sees it. */
 void nfc_far_heard(struct nfc_far *f, const struct nfc_slot *s);
 /* May the device touch that memory? */
 bool nfc_far_granted(struct nfc_far *f, bool write, uint64_t bus, uint64_t size);
@@ -216,27 +223,33 @@ bool nfc_far_granted(struct nfc_far *f, bool write, uint64_t bus, uint64_t size)
 /* ---- far_rings.c: packets, and rings that they keep alike ---- */
 
 /*
- * Send what is to go: new slots if they are to be looked for, those that did not arrive,
- * how far the other ring came. False: there was no room for all of it.
+ * Send what is due: new slots if `look` is set, slots that did not arrive, and
+ * the progress of the other ring. False: there was no room for all of it.
  */
 bool nfc_far_rings_serve(struct nfc_far_line *l, struct nfc_far_rings *m,
 			 bool look);
-/* A packet of slots came: they are put in slot, as well. How many of them were new. */
+/*
+ * Store a received packet of slots, in slot as well. Returns how many of them
+ * were new.
+ */
 uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
 			    const struct nfc_packet *p,
 			    const struct nfc_far_head *h,
 			    const struct nfc_fifo *fifo, uint32_t at,
 			    struct nfc_slot slot[NFC_FAR_SLOTS]);
-/* Is there no slot that went out and did not arrive, nor one that is to go? */
+/* Has every slot of the ring been sent and acked? */
 bool nfc_far_rings_idle(const struct nfc_far_rings *m);
-/* Write a slot that came, as its producer did there. */
+/* Write a received slot as its producer wrote it. */
 void nfc_far_place(struct nfc_slot *to, const struct nfc_slot *from);
 
 /* ---- far_watch.c ---- */
 
-/* Is the other side gone? A step's first look; way: for want of a way there, as well. */
+/*
+ * Is the other side lost? First check of a step; way: for want of a route, as
+ * well.
+ */
 bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way);
-/* At the host: it has lost the device; its area says so, and it is rung. */
+/* At the host: the device is lost; mark that in the area and ring the host. */
 void nfc_far_lose(struct nfc_far *f, enum nfc_device_state state);
 
 /* ---- far_dma.c ---- */
@@ -244,26 +257,26 @@ void nfc_far_lose(struct nfc_far *f, enum nfc_device_state state);
 /* A piece: NFC_PENDING until it has ended, then how. */
 int nfc_far_piece(struct nfc_far_asker *a, bool write, void *memory,
 		  uint64_t bus, uint64_t size);
-/* Requests that are to go, and those that had no answer. */
+/* Send requests that are due, and repeat those that had no answer. */
 void nfc_far_requests(struct nfc_far_line *l, struct nfc_far_asker *a);
-/* DATA came. */
+/* Handle a received DATA. */
 void nfc_far_data_came(struct nfc_far_asker *a, const struct nfc_packet *p,
 		       const struct nfc_far_head *h,
 		       const struct nfc_fifo *fifo, uint32_t at);
 /*
- * The place of a request; again: it came before. NULL: it is older than what was there
- * since.
+ * The place of a request; again: it was received before. NULL: it is older than
+ * the one in its place.
  */
 struct nfc_far_asked *nfc_far_place_of(struct nfc_far_served *s,
 				       uint32_t number, bool *again);
 
 /*
- * A piece of DMA at the device: dma_read or dma_write of struct nfc_port, whose
- * answers it has. Who asks holds the node.
+ * A piece of DMA at the device: dma_read or dma_write of struct nfc_port, with
+ * the same results. The caller holds the node.
  */
 int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
 		uint64_t size);
-/* Answers that are to go. */
+/* Send the answers that are due. */
 void nfc_far_answer(struct nfc_far *f);
 void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
 		      const struct nfc_far_head *h, const struct nfc_fifo *fifo,
@@ -279,7 +292,7 @@ struct nfc_far_packet {
 	};
 };
 
-/* What another thread stored last. */
+/* The value that another thread stored last. */
 static inline uint64_t nfc_far_load(const uint64_t *word)
 {
 	return atomic_load_explicit((const _Atomic uint64_t *)word,
@@ -289,7 +302,7 @@ static inline uint64_t nfc_far_load(const uint64_t *word)
 /* Send it with that many bytes behind its head; false: not now. */
 bool nfc_far_send(struct nfc_far_line *l, uint8_t kind,
 		  struct nfc_far_packet *p, uint32_t bytes);
-/* Come back no later than that. */
+/* Run the next step no later than that. */
 static inline void nfc_far_due(struct nfc_far_line *l, uint64_t at)
 {
 	if (at < l->due)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * DMA between a device and the memory of a host that is far: requests of a packet's
- * size, so many at a time. A request that had no answer is made again; its number says
- * to the host whether it was done already, so that no late copy of one writes to
+ * size, so many at a time. A request that had no answer is repeated. Its number
+ * shows the host whether it was done already, so that no late copy of one
+ * writes to
  * memory that the host has given to somebody else.
  */
 #include "far.h"
@@ -71,7 +72,7 @@ int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
 
 /* ---- at the device: requests ---- */
 
-/* Cut requests off a piece, as far as the window goes. */
+/* Cut requests off a piece, as far as the window allows. */
 static void cut(struct nfc_far_asker *a, uint32_t index)
 {
 	struct nfc_far_piece *p = &a->piece[index];
@@ -109,7 +110,10 @@ static bool send_write(struct nfc_far_line *l, const struct nfc_far_asker *a,
 	return nfc_far_send(l, NFC_FAR_WRITE, &p, r->size);
 }
 
-/* READs go together; when they could not they go with the next step. */
+/*
+ * Send READs together; those that could not be sent are sent with the next
+ * step.
+ */
 static void send_reads(struct nfc_far_line *l, struct nfc_far_asker *a,
 		       struct nfc_far_packet *p)
 {
@@ -231,7 +235,10 @@ static void done_came(struct nfc_far_asker *a, const struct nfc_far_asked *list,
 
 /* ---- at the host ---- */
 
-/* A new request is for pages of a transfer, or the device is heard no more. */
+/*
+ * Is a new request not for pages of a transfer? Then the device is ignored from
+ * now on.
+ */
 static bool breaks_rule(struct nfc_far *f, bool write, uint64_t bus,
 			uint64_t size)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * What of a host's memory the device that is far may touch: the pages of transfers that
- * are under way, in their direction. The host's end sees every slot that names pages
- * before the device does, and every answer that ends their use before the host does. So
- * nobody has to be asked, and pages that were given back are out of reach. See
+ * Pages of host memory that a remote device may access: those of transfers that
+ * are under way, in their direction. The host's end sees every slot that names
+ * pages before the device does, and every answer that ends their use before the
+ * host does. So no other party has to be asked, and pages that were returned
+ * are out of reach. See
  * docs/design/0035-far-hosts.md.
  */
 #include "far.h"
@@ -107,7 +108,9 @@ static void eager_said(struct nfc_far *f, struct far_pages *g, uint16_t id,
 	give(f, g, id, address_of(e->entry[0], length & NFC_LIST_RUNS), e->size);
 }
 
-/* Asked back: the answer may have come already, from a device that guesses. */
+/*
+ * The host withdraws an offer: a device that guesses may have answered already.
+ */
 static void withdraw_said(struct far_pages *g, uint16_t id)
 {
 	if (g->over == id + 1u)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Two rings whose copies at two nodes packets keep alike: slot n is written at the same
- * index at both, so that a repetition is recognised, and goes again from the first one
- * that is missing. See far.h.
+ * Two rings whose copies at two nodes are kept equal by packets: slot n is
+ * written at the same index at both, so that a repetition is recognised.
+ * Sending resumes at the first missing slot. See far.h.
  */
 #include "far.h"
 
 enum {
 	RESEND_NS = 20000000, /* slots that did not arrive */
-	PUBLISH_NS = 1000000, /* until the peer is told what came */
-	POLL_NS = 1000000, /* between two looks whether a ring that fills was emptied */
+	PUBLISH_NS = 1000000, /* until received slots are reported to the peer */
+	POLL_NS = 1000000, /* between two checks whether a full ring was emptied */
 	FULL_NS = 5000, /* until a packet is tried again that there was no room for */
 	AWAY_NS = 1000000, /* … or no way */
 };
@@ -120,14 +120,14 @@ void nfc_far_place(struct nfc_slot *to, const struct nfc_slot *from)
 			      memory_order_release); /* SYNC: slot */
 }
 
-/* What the peer knows of the ring that goes out. */
+/* Take over the peer's report about the ring that is sent. */
 static void acked(struct nfc_far_rings *m, const struct nfc_far_head *h,
 		  uint64_t now)
 {
 	if (h->received > m->acked && h->received <= m->sent) {
 		m->acked = h->received;
 		m->sent_ns = now;
-		if (m->next < m->acked) /* it was about to go again */
+		if (m->next < m->acked) /* it was about to be sent again */
 			m->next = m->acked;
 	}
 	if (h->consumed > *m->out_head && h->consumed <= m->acked)
@@ -150,7 +150,7 @@ uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
 	acked(m, h, l->now);
 	nfc_fifo_read(fifo, at, (struct nfc_word *)slot, h->count * words);
 	for (uint32_t i = 0; i < h->count; i++) {
-		/* what came before is here; what lies ahead comes again */
+		/* earlier slots are here; later ones will be sent again */
 		if (h->first + i != m->received ||
 		    m->received - nfc_far_load(m->in_head) >= m->slots)
 			continue;
@@ -162,6 +162,7 @@ uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
 	if (h->count && m->told == before)
 		m->publish_ns = l->now + PUBLISH_NS;
 	if (h->count && m->received == before)
-		m->told = before - 1; /* it was not heard: say it again */
+		m->told = before -
+			  1; /* the peer missed the report: send it again */
 	return (uint32_t)(m->received - before);
 }

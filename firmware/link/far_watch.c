@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whether the other end is there. It counts looks: a node that stood still heard nothing
- * meanwhile and knew of no way, and nobody is gone for that. See far.h.
+ * Detects the loss of the other end. It counts checks: a node that was stopped
+ * received no packet and saw no route meanwhile, and must not declare a peer
+ * lost for that. See far.h.
  */
 #include "far.h"
 
 /*
- * Is it time to look? A look that comes late does not put off those after it, and ends of
- * one clock wake at the same time.
+ * Is a check due? A late check does not delay those after it, and ends of one
+ * clock wake at the same time.
  */
 static bool look(struct nfc_far_line *l, uint64_t *at, uint64_t every)
 {

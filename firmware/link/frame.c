@@ -39,7 +39,7 @@ bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w)
 	return w.hi >> 32 == checksum(l, w.lo, (uint32_t)w.hi);
 }
 
-/* Copy words that lie together, if there is a place, and add them to a sum. */
+/* Copy contiguous words, if there is a destination, and add them to a sum. */
 static void copy_words(const struct nfc_link_port *port, struct nfc_word *to,
 		       const void *from, uint32_t n, struct nfc_sum *sum)
 {

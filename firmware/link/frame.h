@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the link call of each other, from the lowest to the highest;
- * crc.c, fifo.c and deskew.c lie below all and are in link.h.
+ * The functions that the files of the link call in each other, from the lowest
+ * to the highest; crc.c, fifo.c and deskew.c are below all and are in link.h.
  */
 #ifndef NFC_FRAME_H
 #define NFC_FRAME_H
@@ -19,7 +19,7 @@
 enum nfc_word_kind {
 	NFC_WORD_START = 1, /* words 12, magic 1, zero 3; vc 4, round 8, shared 16, zero 4; sequence 12: a packet */
 	NFC_WORD_CREDIT = 2, /* words of three channels, 16 each; acked 12; hi: diagnostic */
-	NFC_WORD_NAK = 3, /* a credit, and: go back to what is not acked */
+	NFC_WORD_NAK = 3, /* a credit, and: resend from the first packet that is not acked */
 	NFC_WORD_LITERAL = 4, /* the data word that is Magic */
 	NFC_WORD_ALIGN = 5, /* session 16, depth 16, torus 20, version 8; hi: who */
 	NFC_WORD_ALIGN_OK = 6, /* session 16, the peer's 16 */
@@ -50,9 +50,10 @@ enum {
 };
 
 /*
- * Packets that follow each other on one virtual channel, and whose payloads are shared, go
- * in one frame: TRAIN, for each the header and an entry, a footer over all of these. Where
- * one begins in the buffer the one before has ended.
+ * Packets that follow each other on one virtual channel, and whose payloads are
+ * shared, are sent in one frame: TRAIN, for each the header and an entry, a
+ * footer over all of these. In the buffer each one begins where the one before
+ * has ended.
  */
 static inline uint64_t nfc_train_entry(const struct nfc_held *h)
 {
@@ -92,31 +93,31 @@ struct nfc_word nfc_control_word(const struct nfc_link_end *l,
 				 uint32_t more);
 /* Is its checksum right? */
 bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w);
-/* The word that ends a packet whose payload has that checksum. */
+/* The word that ends a packet, whose payload has that checksum. */
 struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
 			   struct nfc_word header, uint32_t sum);
 /* The word that ends a train of packets, of which these are headers and entries. */
 struct nfc_word nfc_train_footer(const struct nfc_link_end *l, uint64_t start,
 				 const struct nfc_word *word, uint32_t n);
 
-/* ---- receive.c: words that came ---- */
+/* ---- receive.c: received words ---- */
 
 void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
 		       uint32_t n);
 /* Forget the packet under way; what was accepted stays. */
 void nfc_receiver_reset(struct nfc_receiver *rx);
 
-/* ---- send.c: packets, credits, what goes on the wire ---- */
+/* ---- send.c: packets, credits, all words that are sent ---- */
 
 void nfc_sender_reset(struct nfc_link_end *l);
-/* A credit came: false if it cannot be true. */
+/* Handle a received credit: false if it cannot be true. */
 bool nfc_sender_credit(struct nfc_link_end *l, uint64_t lo);
 void nfc_sender_go_back(struct nfc_link_end *l);
-/* An ANSWER came, behind the credit that the ASK asked for. */
+/* Handle a received ANSWER, behind the credit that the ASK requested. */
 void nfc_sender_answered(struct nfc_link_end *l, uint16_t ask);
 /* Put what can be put. */
 void nfc_send_words(struct nfc_link_end *l);
-/* When something is due though nothing comes. */
+/* The time at which something is due even if no word arrives. */
 uint64_t nfc_sender_due(const struct nfc_link_end *l);
 /* Time passed: retransmission, classic flow control. False: the link is lost. */
 bool nfc_sender_time(struct nfc_link_end *l);
@@ -126,7 +127,7 @@ bool nfc_sender_time(struct nfc_link_end *l);
 enum nfc_link_event {
 	NFC_LINK_APPEARED = 0, /* the port has a neighbour */
 	NFC_LINK_GONE,
-	NFC_LINK_ALIGNED, /* both ends heard each other */
+	NFC_LINK_ALIGNED, /* each end received the other's words */
 	NFC_LINK_PROVEN, /* the self-test passed both ways */
 	NFC_LINK_AGAIN, /* the peer began again */
 	NFC_LINK_LOST, /* silence, or nothing gets through */

@@ -71,7 +71,7 @@ void nfc_link_init(struct nfc_link_end *l, const struct nfc_link_config *config,
 	nfc_sender_reset(l);
 }
 
-/* The port's neighbour came, went, or is another one. */
+/* The port's neighbour appeared, disappeared or changed. */
 static void check_generation(struct nfc_link_end *l)
 {
 	uint32_t generation = l->port->generation(l->port->self, l->index);
@@ -110,7 +110,10 @@ bool nfc_link_receive(struct nfc_link_end *l)
 	uint32_t taken = 0;
 
 	l->now = port->now(port->self);
-	/* while nobody looked here, for want of a processor, the other end was not silent */
+	/*
+	 * this end did not read while its thread had no processor: the other
+	 * end was not silent
+	 */
 	if (l->now - looked > 2 * l->config.beat_ns)
 		l->seen_ns += l->now - looked;
 	check_generation(l);

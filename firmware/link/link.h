@@ -62,14 +62,14 @@ enum nfc_link {
 enum nfc_vc {
 	NFC_VC_FIRST = 0, /* has not crossed the date line of its dimension */
 	NFC_VC_CROSSED = 1, /* has crossed it */
-	NFC_VC_DETOUR = 2, /* goes up, then down, and never back to the others */
+	NFC_VC_DETOUR = 2, /* leads up, then down, and never back to the others */
 	NFC_VCS = 3,
 };
 
 /* How a sender learns that the other end has room. */
 enum nfc_flow {
 	NFC_FLOW_CUMULATIVE = 0, /* credits count what was ever consumed */
-	NFC_FLOW_CLASSIC = 1, /* credits say what is held: stop at T_RED, go on at T_YEL */
+	NFC_FLOW_CLASSIC = 1, /* credits report words held: stop at T_RED, resume at T_YEL */
 };
 
 /* 128 bits, the width of a link. */
@@ -77,21 +77,21 @@ struct nfc_word {
 	uint64_t lo, hi;
 };
 
-/* What the link needs from whatever carries its words: docs/design/0017. */
+/* Calls that the link needs from the carrier of its words: docs/design/0017. */
 struct nfc_link_port {
 	void *self; /* handed back in every call */
 	/*
-	 * Where words that go out may be written, and how many: at most
+	 * The place for words to send, and how many fit: at most
 	 * NFC_LINK_BURST. The place is the link's until the next commit.
 	 */
 	struct nfc_word *(*reserve)(void *self, uint32_t link, uint32_t *n);
-	/* That many words of the place are to go out. */
+	/* Send that many words of the place. */
 	void (*commit)(void *self, uint32_t link, uint32_t n);
-	/* Words that came and lie together, and how many; they stay there. */
+	/* Received words that are contiguous, and how many; they stay there. */
 	const struct nfc_word *(*peek)(void *self, uint32_t link, uint32_t *n);
-	/* That many words that came were used. */
+	/* That many received words were used. */
 	void (*release)(void *self, uint32_t link, uint32_t n);
-	/* 0: no neighbour; changes whenever one comes or goes. */
+	/* 0: no neighbour; changes whenever one appears or disappears. */
 	uint32_t (*generation)(void *self, uint32_t link);
 	/* Monotonic nanoseconds. */
 	uint64_t (*now)(void *self);
@@ -132,8 +132,8 @@ struct nfc_link_config {
 
 enum nfc_link_state {
 	NFC_LINK_DOWN = 0, /* there is no neighbour */
-	NFC_LINK_ALIGN = 1, /* ALIGN goes out, ALIGN OK is awaited */
-	NFC_LINK_TEST = 2, /* pseudo-random words go both ways */
+	NFC_LINK_ALIGN = 1, /* the end sends ALIGN and awaits ALIGN OK */
+	NFC_LINK_TEST = 2, /* both ends send pseudo-random words */
 	NFC_LINK_UP = 3,
 	NFC_LINK_STATES = 4,
 };
@@ -149,8 +149,8 @@ enum nfc_link_count {
 	NFC_LINK_BAD_PACKETS = 7, /* wrong checksum, cut short, or out of order */
 	NFC_LINK_BAD_CONTROLS = 8, /* control words with a wrong checksum */
 	NFC_LINK_BAD_CREDITS = 9, /* credits that ran backwards or for more than was sent */
-	NFC_LINK_OVERRUNS = 10, /* packets the FIFO had no room for: a peer that lies */
-	NFC_LINK_MALFORMED = 11, /* packets whose header lies */
+	NFC_LINK_OVERRUNS = 10, /* packets the FIFO had no room for: a peer at fault */
+	NFC_LINK_MALFORMED = 11, /* packets with an invalid header */
 	NFC_LINK_CREDITS = 12, /* sent */
 	NFC_LINK_NAKS = 13, /* sent */
 	NFC_LINK_TIMEOUTS = 14, /* retransmissions that no NAK asked for */
@@ -163,13 +163,13 @@ enum nfc_link_count {
 	NFC_LINK_COUNTS = 20,
 };
 
-/* What is known of a payload, from its source on. */
+/* Facts about a payload, kept from its source on. */
 struct nfc_sum {
 	uint32_t crc; /* CRC32C */
 	bool magic; /* a word of it may be Magic */
 };
 
-/* A packet that is held: its header, and where its payload lies. */
+/* A packet that is held: its header, and the place of its payload. */
 struct nfc_held {
 	struct nfc_word header;
 	uint32_t at; /* index of its first word in the FIFO */
@@ -189,30 +189,30 @@ struct nfc_fifo {
 	uint32_t begin, end; /* words */
 };
 
-/* What is sent: packets wait in the buffer until they are acked. */
+/* The sender: packets wait in the buffer until they are acked. */
 struct nfc_sender {
 	struct nfc_fifo buffer;
-	uint32_t next; /* the packet that goes out next */
-	uint32_t step; /* words of its frame that went out; 0: not begun */
-	uint32_t furthest; /* packets before it went out once */
+	uint32_t next; /* the packet that is sent next */
+	uint32_t step; /* words of its frame that were sent; 0: not begun */
+	uint32_t furthest; /* packets before it were sent once */
 	uint32_t depth; /* words of the other end's FIFOs */
 	uint32_t sent[NFC_VCS]; /* words, ever */
 	uint32_t consumed[NFC_VCS]; /* cumulative: words the other end consumed */
 	uint32_t counted[NFC_VCS]; /* classic: words since it was empty enough */
-	uint32_t held[NFC_VCS]; /* classic: words it holds, as it said last */
+	uint32_t held[NFC_VCS]; /* classic: words it holds, by its last report */
 	uint32_t window; /* words under way at most */
 	uint32_t acked; /* words since the rate was measured */
 	uint64_t rated_ns; /* when that was */
 	uint64_t rtt_ns; /* smoothed; 0: not measured */
 	uint64_t rtt_min_ns;
-	uint64_t drained_ns; /* when the last word of the buffer went out */
+	uint64_t drained_ns; /* when the last word of the buffer was sent */
 	uint64_t progress_ns; /* since when nothing was acked */
 	uint32_t tries; /* retransmissions without progress */
-	uint32_t asks; /* that went out without progress */
+	uint32_t asks; /* that were sent without progress */
 	bool asking; /* the last of them has no answer yet */
 	uint16_t ask; /* its number */
-	uint32_t ask_end; /* packets before it went out before it did */
-	uint8_t round; /* times it went back */
+	uint32_t ask_end; /* packets before it were sent before that ASK */
+	uint8_t round; /* number of restarts from the first unacked packet */
 };
 
 /* Where the receiver stands between two words. */
@@ -232,24 +232,24 @@ struct nfc_receiver {
 	uint32_t consumed[NFC_VCS]; /* words, modulo 2^16 on the wire */
 	uint32_t unreported; /* words consumed since the last credit */
 	uint32_t expected; /* sequence number of the next packet */
-	bool asked; /* a NAK for it went out, in this round of the sender's */
+	bool asked; /* a NAK for it was sent, in this round of the sender's */
 	uint8_t round;
 	bool magic; /* the last word was Magic */
 	uint8_t state; /* enum nfc_receive_state */
 	uint8_t vc;
-	bool store; /* the packet under way is wanted, and there is room */
+	bool store; /* the packet under way is expected, and there is room */
 	uint16_t words, got; /* of the payload, or of what names a train */
 	uint64_t start; /* the control word it began with */
 	struct nfc_word header;
-	struct nfc_sum sum; /* of the words that came, if they are wanted */
-	struct nfc_fifo lies; /* where they lie whole, if they were not stored: word is not NULL */
+	struct nfc_sum sum; /* of the received words, if they are used */
+	struct nfc_fifo lies; /* the payload in place; word NULL: it was stored */
 	uint32_t lies_at; /* index of the first there */
 	struct nfc_word train[2 * NFC_LINK_TRAIN]; /* what names the packets of one */
 	uint32_t prbs; /* generator of the self-test */
 	uint16_t burst, wrong;
 };
 
-/* What is to go out beside packets. */
+/* Words to send beside packets. */
 struct nfc_pending {
 	bool credit, nak, align, align_ok, test, ask, answer;
 	uint16_t answer_ask; /* the ASK that is answered */
@@ -257,18 +257,18 @@ struct nfc_pending {
 	uint16_t test_burst, test_wrong;
 };
 
-/* What the node that owns the link does for it; see node.h. */
+/* Calls that the link needs from the node that owns it; see node.h. */
 struct nfc_link_owner {
 	void *self;
 	/* A record to send over this link, if there is one. */
 	bool (*next)(void *self, uint32_t link, uint32_t *node,
 		     uint32_t *version, uint32_t *diagnostic);
-	/* A record that came. */
+	/* A record was received. */
 	void (*came)(void *self, uint32_t link, uint32_t node, uint32_t version,
 		     uint32_t diagnostic);
 	/*
-	 * A packet came, and none is before it: use it where it lies, in f. False: not now,
-	 * it is to go to the FIFO.
+	 * A packet was received, and none is before it: use it in place, in f.
+	 * False: not now, it has to enter the FIFO.
 	 */
 	bool (*take)(void *self, uint32_t link, const struct nfc_held *h,
 		     const struct nfc_fifo *f);
@@ -283,11 +283,11 @@ struct nfc_link_end {
 	uint32_t torus;
 	uint32_t expect; /* node that must be at the other end; NFC_ANY_NODE: any */
 	uint8_t state; /* enum nfc_link_state */
-	uint8_t level; /* enum nfc_diagnostic_level: what error rates say */
+	uint8_t level; /* enum nfc_diagnostic_level, by error rates */
 	uint8_t clean; /* intervals without many errors */
 	bool heard, proven; /* self-test: the peer's words, and one's own */
 	bool echoed; /* ALIGN OK named one's own session */
-	uint16_t session, peer; /* peer: 0 until it said */
+	uint16_t session, peer; /* peer: 0 until its ALIGN arrived */
 	uint32_t seed; /* of checksums: both sessions */
 	uint32_t generation;
 	uint32_t diagnostic; /* word to send with credits */
@@ -297,14 +297,14 @@ struct nfc_link_end {
 	struct nfc_pending pending;
 	uint32_t since; /* words since the last credit */
 	uint16_t burst; /* number of the self-test under way */
-	uint16_t test_step; /* words of it that went out */
+	uint16_t test_step; /* words of it that were sent */
 	uint32_t test_prbs;
 	uint32_t test_words; /* of the burst that has no answer yet; 0: none */
 	uint32_t test_left; /* bursts to send between packets */
 	uint64_t test_ns; /* when the last one began */
 	uint64_t now;
-	uint64_t credit_ns; /* when the last credit went out */
-	uint64_t seen_ns; /* when the last valid control word came */
+	uint64_t credit_ns; /* when the last credit was sent */
+	uint64_t seen_ns; /* when the last valid control word arrived */
 	uint64_t retry_due; /* alignment: when to repeat */
 	uint64_t state_ns; /* since when the state is what it is */
 	uint64_t rate_ns; /* begin of the interval errors are counted in */
@@ -331,12 +331,15 @@ void nfc_link_init(struct nfc_link_end *l, const struct nfc_link_config *config,
 		   const struct nfc_link_port *port, uint32_t index,
 		   void *memory);
 
-/* Take what came, and see to time. True: more may have come than a turn takes. */
+/*
+ * Handle received words and timers. True: more may be waiting than one turn
+ * takes.
+ */
 bool nfc_link_receive(struct nfc_link_end *l);
-/* Send what can be sent. Returns when to come back though nothing came. */
+/* Send what can be sent. Returns when to run again even if no word arrives. */
 uint64_t nfc_link_transmit(struct nfc_link_end *l);
 
-/* May a packet of that many payload words go out now? */
+/* May a packet of that many payload words be sent now? */
 bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words);
 /*
  * Send a packet that was admitted, and whose payload is in l->tx.buffer: written by
@@ -345,15 +348,15 @@ bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words);
 void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
 		    uint32_t words, struct nfc_sum sum);
 
-/* The packet that came first on a virtual channel, NULL if there is none. */
+/* The oldest packet of a virtual channel, NULL if there is none. */
 const struct nfc_held *nfc_link_head(const struct nfc_link_end *l, uint32_t vc);
-/* It was used: its room goes back to the other end. */
+/* It was used: return its room to the other end. */
 void nfc_link_consume(struct nfc_link_end *l, uint32_t vc);
 
 /*
- * Send so many bursts of pseudo-random words between packets, one when the one
- * before was answered, in place of those that are left. What the other end found
- * is counted; a link that goes down forgets them.
+ * Send so many bursts of pseudo-random words between packets, in place of those
+ * that are left. Each waits for the answer to the one before. The answers are
+ * counted; a link that is lost forgets the bursts.
  */
 void nfc_link_test(struct nfc_link_end *l, uint32_t bursts);
 
@@ -364,7 +367,7 @@ uint32_t nfc_link_level(const struct nfc_link_end *l);
 
 /* ---- packets: header, and FIFOs of them ---- */
 
-/* End to end: what the header of a packet says. */
+/* End to end: the fields of a packet's header. */
 struct nfc_packet {
 	uint32_t to, from; /* nodes: x, y and z in 8 bits each, z lowest */
 	uint32_t size; /* bytes of payload */
@@ -391,7 +394,7 @@ static inline uint32_t nfc_packet_cost(uint32_t words)
 uint64_t nfc_fifo_size(uint32_t words);
 void *nfc_fifo_init(struct nfc_fifo *f, uint32_t words, void *memory);
 bool nfc_fifo_room(const struct nfc_fifo *f, uint32_t words);
-/* Write payload of the packet that comes after the last, from word offset on. */
+/* Write payload of the packet after the last, from word offset on. */
 void nfc_fifo_write(struct nfc_fifo *f, uint32_t offset, const void *word,
 		    uint32_t n);
 /* The same, of the words of another that begin at index at. */
@@ -404,8 +407,8 @@ void nfc_fifo_pop(struct nfc_fifo *f);
 /* Begin anew if it is empty: words that were used last are near. */
 void nfc_fifo_rewind(struct nfc_fifo *f);
 /*
- * The words of a payload from word at on that lie together, n at most; returns
- * how many.
+ * The contiguous words of a payload from word at on, n at most; returns how
+ * many.
  */
 uint32_t nfc_fifo_run(const struct nfc_fifo *f, uint32_t at, uint32_t n,
 		      struct nfc_word **run);
@@ -424,7 +427,7 @@ enum nfc_lanes {
 struct nfc_lane {
 	uint32_t symbol[NFC_DESKEW_DEPTH];
 	uint32_t head, tail;
-	bool marked; /* its mark came: symbols count from there */
+	bool marked; /* its mark arrived: symbols count from there */
 };
 
 struct nfc_deskew {
@@ -433,7 +436,10 @@ struct nfc_deskew {
 	uint32_t overflows; /* lanes further apart than the FIFOs are deep */
 };
 
-/* A symbol came on a lane; mark: it is the deskew character, and goes no further. */
+/*
+ * A symbol arrived on a lane; mark: it is the deskew character, which is not
+ * passed on.
+ */
 void nfc_deskew_put(struct nfc_deskew *d, uint32_t lane, uint32_t symbol,
 		    bool mark);
 /* A whole word, if every lane has its part. */

@@ -18,7 +18,7 @@ static void spread(struct nfc_node *n, uint32_t index, uint32_t links)
 	}
 }
 
-/* The next record that has to go out over a link. */
+/* The next record to send over a link. */
 static bool next_record(void *self, uint32_t link, uint32_t *node,
 			uint32_t *version, uint32_t *diagnostic)
 {

@@ -78,7 +78,7 @@ void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 
 /* ---- the switch ---- */
 
-/* A packet whose payload lies in the buffer of a link goes out over it. */
+/* Send a packet whose payload is in the buffer of a link over that link. */
 static void leave(struct nfc_node *n, struct nfc_word header, uint32_t words,
 		  struct nfc_sum sum, struct nfc_hop hop)
 {
@@ -86,7 +86,7 @@ static void leave(struct nfc_node *n, struct nfc_word header, uint32_t words,
 	nfc_link_queue(&n->link[hop.link], hop.vc, header, words, sum);
 }
 
-/* A packet goes out over a link that admitted it. */
+/* Send a packet over a link that admitted it. */
 static void forward(struct nfc_node *n, const struct nfc_fifo *f,
 		    const struct nfc_held *h, struct nfc_hop hop)
 {
@@ -121,7 +121,7 @@ static struct nfc_hop way_on(struct nfc_node *n, struct nfc_word header,
 	return w->hop;
 }
 
-/* See to a packet, whose payload lies in f; false: it has to wait. */
+/* Route a packet, whose payload is in f; false: it has to wait. */
 static bool route(struct nfc_node *n, const struct nfc_fifo *f,
 		  const struct nfc_held *h, uint32_t input)
 {
@@ -214,7 +214,9 @@ bool nfc_node_take(void *self, uint32_t link, const struct nfc_held *h,
 	return true;
 }
 
-/* All inputs, each time another first; returns whether there are more that may go. */
+/*
+ * Serve all inputs, each time another first; returns whether more can be sent.
+ */
 static bool serve_all(struct nfc_node *n)
 {
 	uint32_t inputs = holding(n), below = (1u << n->first) - 1;
@@ -341,7 +343,7 @@ uint64_t nfc_node_step(struct nfc_node *n)
 		n->count[NFC_NODE_VIEWS]++;
 		nfc_view_compute(&n->view);
 		forget_ways(n);
-		more = true; /* for whoever looks for ways */
+		more = true; /* the owner may use the new routes */
 	}
 	more |= serve_all(n);
 	if (n->port.offer)

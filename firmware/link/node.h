@@ -26,7 +26,7 @@ struct nfc_node_config {
 enum nfc_node_count {
 	NFC_NODE_SENT = 0, /* packets of this node that entered the fabric */
 	NFC_NODE_DELIVERED = 1, /* packets for this node */
-	NFC_NODE_FORWARDED = 2, /* packets that came by a link and left by another */
+	NFC_NODE_FORWARDED = 2, /* packets that arrived on a link and left by another */
 	NFC_NODE_DETOURS = 3, /* packets, its own too, that left dimension order here */
 	NFC_NODE_UNREACHABLE = 4, /* dropped: no way leads there any more */
 	NFC_NODE_HOPS = 5, /* dropped: ran in circles */
@@ -53,7 +53,10 @@ struct nfc_node_port {
 	 */
 	bool (*deliver)(void *self, const struct nfc_packet *p,
 			const struct nfc_fifo *f, uint32_t at);
-	/* In each step, behind what came: who sends from here may do so. NULL: nobody does. */
+	/*
+	 * Called in each step after received packets: the owner may send. NULL:
+	 * not needed.
+	 */
 	void (*offer)(void *self);
 };
 
@@ -70,11 +73,11 @@ struct nfc_node {
 	bool stale; /* records changed since routes were computed */
 	struct nfc_way way[NFC_NODE_INPUTS];
 	uint32_t sensed; /* word of the port's sensors */
-	uint32_t waiting[NFC_LINKS]; /* records that have to go out */
-	uint32_t scan[NFC_LINKS]; /* where the search for one goes on */
-	uint32_t refresh[NFC_LINKS]; /* the record that goes out again next */
+	uint32_t waiting[NFC_LINKS]; /* records to send */
+	uint32_t scan[NFC_LINKS]; /* where the search for one continues */
+	uint32_t refresh[NFC_LINKS]; /* the record that is repeated next */
 	uint32_t first; /* input that has its chance first */
-	uint32_t waits; /* inputs whose first packet could not go on */
+	uint32_t waits; /* inputs whose first packet is blocked */
 	uint64_t blocked[NFC_NODE_INPUTS]; /* since when, of those */
 	uint64_t moves; /* packets that left an input */
 	uint64_t now, host_ns, beat_due;
@@ -90,8 +93,8 @@ void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 		   const struct nfc_link_port *link_port,
 		   const struct nfc_node_port *port, void *memory);
 /*
- * Receive, route, send. Returns when to come back though nothing came; at once if
- * there is more to do.
+ * Receive, route, send. Returns when to run again even if no packet arrives; at
+ * once if there is more to do.
  */
 uint64_t nfc_node_step(struct nfc_node *n);
 /*
@@ -112,7 +115,7 @@ uint32_t nfc_node_word(const struct nfc_node *n);
 
 /* ---- node.c: for the links of a node ---- */
 
-/* A packet that came: struct nfc_link_owner. */
+/* A received packet: struct nfc_link_owner. */
 bool nfc_node_take(void *self, uint32_t link, const struct nfc_held *h,
 		   const struct nfc_fifo *f);
 
@@ -123,7 +126,7 @@ void nfc_news_init(struct nfc_node *n);
 void nfc_news_update(struct nfc_node *n);
 /* A heartbeat: a credit and one record more over each link. */
 void nfc_news_refresh(struct nfc_node *n);
-/* A link came up: all that is known goes out over it. */
+/* A link came into use: send all records over it. */
 void nfc_news_all(struct nfc_node *n, uint32_t link);
 
 #endif /* NFC_NODE_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The receiver: one word after the other, whatever they are. A packet is
- * accepted when all of it came, in order, unchanged, and fits; else the sender
- * is asked once to go back to it.
+ * accepted when all of it arrived, in order, unchanged, and fits. Otherwise the
+ * receiver asks the sender once to resend from it.
  */
 #include "frame.h"
 
@@ -27,8 +27,9 @@ static uint32_t ahead(const struct nfc_receiver *rx, uint64_t start)
 }
 
 /*
- * Ask for what is expected, once in each round: packets that were under way when the
- * sender went back are of the round before, and those it sent then are not.
+ * Ask for the expected packet, once in each round: packets that were under way
+ * when the sender restarted are of the round before, and those it sent then are
+ * not.
  */
 static void ask(struct nfc_link_end *l, uint64_t start)
 {
@@ -50,7 +51,9 @@ static void bad_packet(struct nfc_link_end *l)
 	ask(l, l->rx.start);
 }
 
-/* Where the payload lies, if the other end shares it; false: there is no such place. */
+/*
+ * Find the payload, if the other end shares it; false: there is no such place.
+ */
 static bool find_shared(struct nfc_link_end *l, uint64_t start)
 {
 	const struct nfc_link_port *port = l->port;
@@ -68,7 +71,10 @@ static bool find_shared(struct nfc_link_end *l, uint64_t start)
 	return rx->lies.word && rx->lies_at < rx->lies.size;
 }
 
-/* A packet or a train begins, of so many words on the wire; false: not as it says. */
+/*
+ * A packet or a train begins, of so many words on the wire; false: it is
+ * invalid.
+ */
 static bool begins(struct nfc_link_end *l, uint64_t start, uint32_t words)
 {
 	struct nfc_receiver *rx = &l->rx;
@@ -109,7 +115,7 @@ static void consumed(struct nfc_link_end *l, uint32_t words)
 	l->rx.unreported += nfc_packet_cost(words);
 }
 
-/* The owner uses an accepted packet where it lies; false: it has to be stored. */
+/* Let the owner use an accepted packet in place; false: it has to be stored. */
 static bool use_in_place(struct nfc_link_end *l)
 {
 	struct nfc_receiver *rx = &l->rx;
@@ -172,7 +178,7 @@ static void footer_came(struct nfc_link_end *l, struct nfc_word w)
 		}
 		accept(l);
 	} else if (ahead(rx, rx->start) > NFC_SEQUENCE_MASK / 2) {
-		l->pending.credit = true; /* it came before: ack it again */
+		l->pending.credit = true; /* it is a repetition: ack it again */
 	}
 	rx->state = NFC_RECEIVE_IDLE;
 }
@@ -232,7 +238,10 @@ static bool named_packet_came(struct nfc_link_end *l)
 	return true;
 }
 
-/* What names all packets of a train is right: take them from the first that is expected. */
+/*
+ * All entries of a train are right: accept the packets from the expected one
+ * on.
+ */
 static void take_train(struct nfc_link_end *l, uint32_t packets)
 {
 	struct nfc_receiver *rx = &l->rx;
@@ -243,7 +252,7 @@ static void take_train(struct nfc_link_end *l, uint32_t packets)
 		ask(l, rx->start); /* one before them was lost */
 		return;
 	}
-	l->pending.credit = true; /* some may have come before: ack them again */
+	l->pending.credit = true; /* some may be repetitions: ack them again */
 	for (uint32_t i = 0; i < packets; i++) {
 		uint64_t entry = rx->train[2 * i + 1].lo;
 
@@ -312,7 +321,7 @@ static void data_came(struct nfc_link_end *l, struct nfc_word w)
 	struct nfc_receiver *rx = &l->rx;
 
 	switch (rx->state) {
-	case NFC_RECEIVE_IDLE: /* of a packet whose begin was lost */
+	case NFC_RECEIVE_IDLE: /* a word of a packet whose begin was lost */
 		break;
 	case NFC_RECEIVE_HEADER:
 		rx->header = w;
@@ -407,8 +416,8 @@ static void control_came(struct nfc_link_end *l, struct nfc_word w)
 }
 
 /*
- * A payload that came with its footer, and has nothing before it, may be used where it
- * lies: it is summed, and not copied.
+ * A payload that arrived with its footer, and has no packet before it, may be
+ * used in place: it is summed, and not copied.
  */
 static bool whole_payload_came(struct nfc_link_end *l,
 			       const struct nfc_word *word, uint32_t n)
@@ -433,8 +442,9 @@ static bool whole_payload_came(struct nfc_link_end *l,
 }
 
 /*
- * Words of a payload that lie together, as those of most packets do. The pass that copies
- * and sums them finds out whether one may be Magic; then nothing has happened.
+ * Contiguous words of a payload, as those of most packets are. The pass that
+ * copies and sums them detects whether one may be Magic; if so, none is
+ * accepted.
  */
 static bool plain_words_came(struct nfc_link_end *l,
 			     const struct nfc_word *word, uint32_t n)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Put and get. Whoever asks numbers its requests to each node, and repeats each until
- * it is answered. A target does no put twice: with each request comes the oldest
- * number that is still under way, and of those since it remembers which were done.
+ * Put and get. A requester numbers its requests to each node, and repeats each
+ * until it is answered. A target does no put twice: each request carries the
+ * oldest number that is still under way, and the target remembers which puts
+ * since then were done.
  */
 #include "rma.h"
 
@@ -226,7 +227,7 @@ static void begin_ops(struct nfc_rma *r)
 	}
 }
 
-/* Requests without an answer in time go again. */
+/* Repeat requests that had no answer in time. */
 static void repeat(struct nfc_rma *r)
 {
 	r->due = UINT64_MAX;
@@ -248,7 +249,7 @@ static void repeat(struct nfc_rma *r)
 	}
 }
 
-/* ---- answers that came ---- */
+/* ---- received answers ---- */
 
 /* The piece that an answer is for, unless it was answered before or given up. */
 static struct nfc_rma_piece *
@@ -261,7 +262,10 @@ find_piece(struct nfc_rma *r, const struct nfc_packet *p, uint32_t from)
 	return piece;
 }
 
-/* Copy bytes of a payload out, from the one after the head on; 0, or what copy() says. */
+/*
+ * Copy bytes of a payload out, from the one after the head on; 0, or the error
+ * of copy().
+ */
 static int copy_out(const struct nfc_fifo *f, uint32_t at, uint32_t skip,
 		    uint8_t *out, uint32_t size,
 		    int (*copy)(void *, const void *, uint64_t))
@@ -322,7 +326,7 @@ static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
 	begin_ops(r); /* others waited for the place */
 }
 
-/* ---- requests that came ---- */
+/* ---- received requests ---- */
 
 /* Note the oldest number under way; false: this one ended, or is none there can be. */
 static bool under_way(struct nfc_rma *r, struct nfc_rma_peer *p,
@@ -353,7 +357,10 @@ static bool under_way(struct nfc_rma *r, struct nfc_rma_peer *p,
 	return true;
 }
 
-/* A request of no bytes, whose place may be the end of the window: 0, or why it is refused. */
+/*
+ * A request of no bytes, whose place may be the end of the window: 0 or an
+ * error.
+ */
 static int do_nothing(struct nfc_rma *r, const struct nfc_rma_head *head,
 		      uint32_t access)
 {
@@ -438,7 +445,10 @@ static bool send_answer(struct nfc_rma *r, const struct nfc_rma_answer *a)
 	p.size += head.size;
 	__builtin_memcpy(r->packet, &head, sizeof(head));
 	r->count[status ? NFC_RMA_REFUSED : NFC_RMA_SERVED]++;
-	/* without a way the answer is lost: the request comes again, or nobody waits */
+	/*
+	 * without a route the answer is lost: the request is repeated, or was
+	 * given up
+	 */
 	return nfc_node_send(r->node, &p, r->packet) != -NFC_EBUSY;
 }
 
@@ -453,7 +463,7 @@ static void answer(struct nfc_rma *r, const struct nfc_rma_answer *a)
 {
 	if (r->answer_first == r->answer_last && send_answer(r, a))
 		return;
-	/* there is room: it was looked at before anything was done */
+	/* there is room: the caller checked before it did anything */
 	r->answer[r->answer_last++ % NFC_RMA_ANSWERS] = *a;
 }
 
@@ -473,7 +483,7 @@ static void request_came(struct nfc_rma *r, const struct nfc_packet *p,
 	}
 	if (r->answer_last - r->answer_first == NFC_RMA_ANSWERS) {
 		r->count[NFC_RMA_CROWDED]++;
-		return; /* it comes again */
+		return; /* it will be repeated */
 	}
 	if (!under_way(r, peer, head, p->sequence))
 		return;

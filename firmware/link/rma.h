@@ -25,14 +25,14 @@ enum nfc_rma_limits {
 	NFC_RMA_WINDOW_MAX = NFC_RMA_PAGE * NFC_RMA_LEAF * NFC_RMA_LEAVES,
 	NFC_RMA_WINDOWS = 256, /* of a node */
 	NFC_RMA_POOL = 1024, /* page tables of a node: 256 MiB */
-	NFC_RMA_CACHE = 64, /* pages whose place is remembered */
+	NFC_RMA_CACHE = 64, /* pages whose place is cached */
 	NFC_RMA_PIECES = 64, /* requests of a node under way */
 	NFC_RMA_PEER_PIECES = 32, /* of those, to one node */
 	NFC_RMA_NUMBERS = 64, /* request numbers that a target remembers */
 	NFC_RMA_ANSWERS = 256, /* answers that wait for room */
 };
 
-/* What others may do with a window. */
+/* The accesses that a window permits to others. */
 enum nfc_rma_access {
 	NFC_RMA_READ = 1,
 	NFC_RMA_WRITE = 2,
@@ -56,7 +56,7 @@ struct nfc_rma_window {
 	uint16_t leaf[NFC_RMA_LEAVES]; /* page tables, from 1 on */
 };
 
-/* A page whose place is known: what a TLB is. */
+/* A page whose place is known: an entry of a TLB. */
 struct nfc_rma_entry {
 	uint64_t key, page; /* key 0: none */
 	uint64_t size; /* of the window */
@@ -85,13 +85,14 @@ struct nfc_rma_table {
  */
 int nfc_rma_add(struct nfc_rma_table *t, uint64_t key, uint64_t size,
 		uint32_t access);
-/* The bytes of a page of a window lie there. */
+/* Set the place of a page of a window. */
 void nfc_rma_map(struct nfc_rma_table *t, uint64_t key, uint64_t page,
 		 uint8_t *at);
 /* False: there is no such window. Nothing of it is found any more. */
 bool nfc_rma_remove(struct nfc_rma_table *t, uint64_t key);
 /*
- * Where a byte of a window is, and how many lie there together, n at most. NULL and
+ * Where a byte of a window is, and how many are contiguous there, n at most.
+ * NULL and
  * why: -NFC_ECLOSED (no such window), -NFC_ENOTSUP (no such access), -NFC_ERANGE (not
  * all of the n bytes are in the window).
  */
@@ -100,7 +101,7 @@ uint8_t *nfc_rma_find(struct nfc_rma_table *t, uint64_t key, uint64_t offset,
 
 /* ---- rma.c: requests and answers ---- */
 
-/* What packets begin with. */
+/* The beginning of a packet. */
 struct nfc_rma_head {
 	uint64_t key, offset;
 	uint64_t epoch; /* of the node that asks */
@@ -130,7 +131,7 @@ struct nfc_rma_piece {
 	uint64_t sent_ns, due_ns;
 };
 
-/* What is known of another node. */
+/* State about another node. */
 struct nfc_rma_peer {
 	/* Requests to it: numbers from floor on are under way where open has a bit. */
 	uint32_t next, floor;
@@ -144,7 +145,7 @@ struct nfc_rma_peer {
 /* An answer that waits for room. */
 struct nfc_rma_answer {
 	uint32_t to, number;
-	uint16_t piece; /* of whoever asks */
+	uint16_t piece; /* of the requester */
 	uint8_t kind; /* of the request */
 	int status;
 	struct nfc_rma_head head; /* of the request */
@@ -157,7 +158,7 @@ enum nfc_rma_count {
 	NFC_RMA_REPEATED = 3, /* requests sent again */
 	NFC_RMA_SERVED = 4, /* requests of others that were done */
 	NFC_RMA_REFUSED = 5, /* or not */
-	NFC_RMA_DOUBLES = 6, /* puts that came again, and were not done again */
+	NFC_RMA_DOUBLES = 6, /* puts that were repeated, and not done again */
 	NFC_RMA_STALE = 7, /* requests that ended long ago, or of an earlier epoch */
 	NFC_RMA_MALFORMED = 8,
 	NFC_RMA_CROWDED = 9, /* dropped: as many answers wait as can */
@@ -176,8 +177,9 @@ struct nfc_rma {
 	struct nfc_rma_peer *peer; /* one for each node */
 	uint64_t epoch, retry_ns, rtt_ns;
 	uint64_t now,
-		due; /* due: when a request goes again, looked at after a step */
-	struct nfc_rma_op *first, *last; /* not all of whose pieces have begun */
+		due; /* due: when a request is repeated, checked after a step */
+	struct nfc_rma_op *first,
+		*last; /* operations with pieces that have not begun */
 	uint64_t used; /* a bit for each piece that is under way */
 	struct nfc_rma_piece piece[NFC_RMA_PIECES];
 	struct nfc_rma_answer answer[NFC_RMA_ANSWERS];
@@ -188,8 +190,9 @@ struct nfc_rma {
 
 /*
  * Make the put and get of a node in zeroed memory; peers: zeroed, one for each node.
- * The epoch is above that of any time before. A request without an answer goes again
- * after retry_ns, and then later and later. Bytes of windows and operations are copied by
+ * The epoch is above that of any time before. A request without an answer is
+ * repeated after retry_ns, and then later and later. Bytes of windows and
+ * operations are copied by
  * memcpy, unless copy is set then.
  */
 void nfc_rma_init(struct nfc_rma *r, struct nfc_node *node,
@@ -202,7 +205,7 @@ void nfc_rma_begin(struct nfc_rma *r, struct nfc_rma_op *op);
 void nfc_rma_cancel(struct nfc_rma *r, struct nfc_rma_op *op, int status);
 /* End all of them. */
 void nfc_rma_cancel_all(struct nfc_rma *r, int status);
-/* A packet of enum nfc_rma_kind came. */
+/* Handle a received packet of enum nfc_rma_kind. */
 void nfc_rma_deliver(struct nfc_rma *r, const struct nfc_packet *p,
 		     const struct nfc_fifo *f, uint32_t at);
 /* Send what can be sent, before a step of the node; again when it is due. */

@@ -152,7 +152,7 @@ static bool is_up(const struct nfc_view *v, uint32_t at, uint32_t to)
 					      to < at;
 }
 
-/* States of a search are 2 * node + (went down). */
+/* States of a search are 2 * node + (it has led down). */
 struct search {
 	struct nfc_view *v;
 	uint32_t last;

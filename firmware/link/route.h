@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes in a torus, intact or not. Pure: a view of who is there in, a link and
- * a virtual channel out. See docs/design/0033-routes.md.
+ * Routes in a torus, intact or not. Pure: the input is a view of the nodes that
+ * are present, the output a link and a virtual channel. See
+ * docs/design/0033-routes.md.
  */
 #ifndef NFC_ROUTE_H
 #define NFC_ROUTE_H
@@ -19,21 +20,21 @@ struct nfc_torus {
 	uint32_t side[NFC_DIMENSIONS]; /* x, y, z */
 };
 
-/* What is known of a node: the last word it spread, and its version. */
+/* The last word that a node spread, and its version. */
 struct nfc_record {
 	uint32_t version, diagnostic; /* diagnostic 0: nothing is known */
-	uint8_t spread; /* links over which it has to go out */
+	uint8_t spread; /* links over which it has to be sent */
 };
 
-/* Where a node's packets go on virtual channel 2: one entry for each node. */
+/* Routes of a node's packets on virtual channel 2: one entry for each node. */
 struct nfc_detour {
-	uint8_t up[2]; /* first link: of a packet that did not go down yet, and that did */
+	uint8_t up[2]; /* first link: for a packet not yet sent down, for one that was */
 };
 
-/* What routes are computed from and into; arrays have an entry for each node. */
+/* The input and the result of routing; arrays have an entry for each node. */
 struct nfc_view {
 	struct nfc_torus torus;
-	uint32_t self; /* index of the node whose view it is */
+	uint32_t self; /* index of the node that has the view */
 	struct nfc_record *record;
 	struct nfc_detour *detour;
 	uint32_t *order; /* distance from the lowest node; UINT32_MAX: not reached */
@@ -66,15 +67,15 @@ struct nfc_hop nfc_route_ordered(const struct nfc_torus *t, uint32_t at,
 uint64_t nfc_view_size(const struct nfc_torus *t);
 void nfc_view_init(struct nfc_view *v, const struct nfc_torus *t, uint32_t self,
 		   void *memory);
-/* May a link be used, as far as both its ends say? */
+/* May a link be used, by the reports of both its ends? */
 bool nfc_view_usable(const struct nfc_view *v, uint32_t index, uint32_t link);
 /* Records changed: compute where detours lead. */
 void nfc_view_compute(struct nfc_view *v);
 /* Is there any way to a node? */
 bool nfc_view_reaches(const struct nfc_view *v, uint32_t to);
 /*
- * The way on of a packet at this node that came by a link (NFC_LINKS: it is of
- * this node) on a virtual channel.
+ * The next hop of a packet at this node that arrived on a link (NFC_LINKS: it
+ * is of this node) on a virtual channel.
  */
 struct nfc_hop nfc_view_route(const struct nfc_view *v, uint32_t from,
 			      uint32_t to, uint32_t came_by, uint32_t vc);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The sender: a packet stays in the buffer until it is acked, and enters it only
- * when the other end has room for all of it. Credits go out in band.
+ * The sender: a packet stays in the buffer until it is acked, and enters it
+ * only when the other end has room for all of it. Credits are sent in band.
  */
 #include "frame.h"
 
@@ -65,7 +65,7 @@ void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
 	nfc_fifo_push(&tx->buffer, header, words, vc, sum);
 }
 
-/* ---- what the other end says ---- */
+/* ---- reports of the other end ---- */
 
 static void measure(struct nfc_link_end *l, const struct nfc_held *h)
 {
@@ -111,7 +111,7 @@ static void ack(struct nfc_link_end *l, uint32_t packets)
 		struct nfc_held *h = nfc_fifo_at(&tx->buffer, tx->buffer.first);
 
 		if (tx->step && tx->next == tx->buffer.first)
-			break; /* it goes out once more just now: with the next credit */
+			break; /* it is being repeated just now: ack it with the next credit */
 		measure(l, h);
 		tx->acked += nfc_packet_cost(h->words);
 		nfc_fifo_pop(&tx->buffer);
@@ -162,12 +162,12 @@ void nfc_sender_go_back(struct nfc_link_end *l)
 	tx->next = tx->buffer.first;
 	tx->step = 0;
 	tx->round++;
-	tx->asking = false; /* what went out before it goes out again */
+	tx->asking = false; /* packets before that ASK are sent again */
 }
 
 /*
- * What went out before an ASK and is not acked by the credit before its answer is lost:
- * the last packet, which no other follows, or a NAK.
+ * A packet that was sent before an ASK and is not acked by the credit before
+ * its answer is lost: the last packet, which no other follows, or a NAK.
  */
 void nfc_sender_answered(struct nfc_link_end *l, uint16_t ask)
 {
@@ -197,8 +197,8 @@ static uint64_t timeout(const struct nfc_link_end *l)
 }
 
 /*
- * Classic: all that was sent is acked, W has passed since the last word of it
- * went out, and the FIFO drained to T_YEL.
+ * Classic: all that was sent is acked, W has passed since its last word was
+ * sent, and the FIFO drained to T_YEL.
  */
 static void resume(struct nfc_link_end *l)
 {
@@ -219,8 +219,9 @@ bool nfc_sender_time(struct nfc_link_end *l)
 		resume(l);
 	if (unacked(tx) && l->now - tx->progress_ns >= timeout(l)) {
 		/*
-		 * The last packet may be lost, or its ack, and nobody asks for it (P28);
-		 * or the other end waits for a processor, and will take all that came.
+		 * The last packet may be lost, or its ack, and no NAK reports
+		 * it (P28); or the other end waits for a processor, and will
+		 * take all packets then.
 		 */
 		l->pending.ask = true;
 		tx->asks++;
@@ -307,15 +308,18 @@ static bool sending(const struct nfc_sender *tx)
 }
 
 /*
- * Credits stand within packets only where their period asks for it: a packet that lies
- * whole where it arrives is checked without a look at each of its words.
+ * Credits are sent within packets only if their period requires it: a packet
+ * that arrives in one piece is checked without a test of each of its words.
  */
 static bool credits_within(const struct nfc_link_end *l)
 {
 	return l->config.period < NFC_PACKET_WORDS;
 }
 
-/* Does the other end wait for a credit? Not within a packet that goes in one piece. */
+/*
+ * Does the other end wait for a credit? Not within a packet that is sent in one
+ * piece.
+ */
 static bool credit_due(const struct nfc_link_end *l)
 {
 	if (l->pending.answer && l->pending.credit)
@@ -337,7 +341,10 @@ static uint64_t start_fields(const struct nfc_sender *tx,
 	       (uint64_t)(tx->next & NFC_SEQUENCE_MASK) << 48;
 }
 
-/* Is a payload to stay where it is? Credits within it would have to go by words. */
+/*
+ * May a payload stay in place? Credits within it would require to send it by
+ * words.
+ */
 static bool shares(const struct nfc_link_end *l, const struct nfc_held *h)
 {
 	const struct nfc_link_port *port = l->port;
@@ -346,7 +353,7 @@ static bool shares(const struct nfc_link_end *l, const struct nfc_held *h)
 	       !credits_within(l) && port->shares(port->self, l->index);
 }
 
-/* The next packet goes out. */
+/* Begin to send the next packet. */
 static void begin_packet(struct nfc_link_end *l, struct nfc_held *h)
 {
 	struct nfc_sender *tx = &l->tx;
@@ -378,7 +385,7 @@ static void end_packet(struct nfc_link_end *l)
 	tx->drained_ns = l->now;
 }
 
-/* The end of a packet whose START had these fields. */
+/* Send the end of a packet whose START had these fields. */
 static void stage_footer(struct nfc_link_end *l, const struct nfc_held *h,
 			 uint64_t fields)
 {
@@ -419,7 +426,7 @@ static uint64_t place_field(const struct nfc_sender *tx,
 	return (at + 1) << NFC_START_SHARED_SHIFT;
 }
 
-/* A payload that stays where it is counts as if it went out. */
+/* Count a shared payload, which stays in place, as sent. */
 static void share_payload(struct nfc_link_end *l, const struct nfc_held *h)
 {
 	l->since += h->words;
@@ -460,7 +467,10 @@ static uint32_t train_length(const struct nfc_link_end *l,
 	return n;
 }
 
-/* What names packets of a train, at a place of the port's; with a Magic they go as any data. */
+/*
+ * Send the entries of a train, at a place of the port's; with a Magic they are
+ * sent as data.
+ */
 static void stage_named(struct nfc_link_end *l, const struct nfc_word *named,
 			uint32_t n)
 {
@@ -476,7 +486,7 @@ static void stage_named(struct nfc_link_end *l, const struct nfc_word *named,
 		stage_data(l, word[i]);
 }
 
-/* So many packets whose payloads stay where they are, in one frame. */
+/* Send so many packets whose payloads stay in place, in one frame. */
 static void share_train(struct nfc_link_end *l, const struct nfc_held *first,
 			uint32_t packets)
 {
@@ -530,7 +540,10 @@ static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 	}
 }
 
-/* The question whether all came that went out, or the answer to the other end's. */
+/*
+ * Send the question whether all packets arrived, or the answer to the other
+ * end's.
+ */
 static void stage_ask(struct nfc_link_end *l)
 {
 	struct nfc_sender *tx = &l->tx;

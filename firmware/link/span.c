@@ -6,7 +6,7 @@ enum {
 	JOIN_NS = 20000000, /* between two JOINs or JOINEDs */
 };
 
-/* For a host to come to another node, which it may not have opened. */
+/* Time for a host to connect to another node, which it may not have opened. */
 static const uint64_t come_time_ns = 10000000000;
 
 static void lay_rings(struct nfc_span *s)
@@ -48,14 +48,17 @@ void nfc_span_init(struct nfc_span *s, struct nfc_node *node,
 	lay_rings(s);
 }
 
-/* ---- what goes ---- */
+/* ---- sending ---- */
 
 static bool ready(const struct nfc_span *s, uint64_t *at)
 {
 	return s->line.now >= *at;
 }
 
-/* The other end did not hear it, or not that this one is there. */
+/*
+ * The other end missed the report, or does not know that this end exists:
+ * repeat it.
+ */
 static void say_again(struct nfc_span *s)
 {
 	s->rings.told = s->rings.received - 1;
@@ -151,7 +154,10 @@ static void look_at_end(struct nfc_span *s)
 		lose(s);
 }
 
-/* A guest's host that was told of it does not come: the guest hears. */
+/*
+ * If a guest's host was notified of the guest and does not connect in time, end
+ * the guest.
+ */
 static void look_at_guest(struct nfc_span *s)
 {
 	if (!nfc_visit_told(s->joint))
@@ -205,7 +211,7 @@ void nfc_span_refuse(struct nfc_node *node, const struct nfc_packet *p,
 		     asks ? sizeof(answer) : 0);
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static void joined_came(struct nfc_span *s, const struct nfc_packet *p,
 			const struct nfc_fifo *fifo, uint32_t at)

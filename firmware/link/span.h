@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A span carries a joint between two nodes, with an end at each: slots as the ends of a
- * far host carry those of mailboxes, and bytes that the node of who takes them asks for.
- * What a span does to the joint it does by the calls of nfc_port.h. An end is its node's:
- * whoever calls holds that. Freestanding, without allocation. See
- * docs/design/0078-channels-between-nodes.md.
+ * A span carries a joint between two nodes, with an end at each. It sends slots
+ * as the ends of a far host send those of mailboxes, and bytes that the node of
+ * the taking process requests. A span acts on the joint by the calls of
+ * nfc_port.h. An end belongs to its node: callers hold that node. Freestanding,
+ * without allocation. See docs/design/0078-channels-between-nodes.md.
  */
 #ifndef NFC_SPAN_H
 #define NFC_SPAN_H
@@ -18,11 +18,11 @@ enum nfc_span_kind {
 	NFC_SPAN_SLOTS = 42, /* as H2D and D2H of a far host */
 	NFC_SPAN_READ = 43, /* as there, {transaction:16 | offset:48} for an address */
 	NFC_SPAN_DATA = 44,
-	NFC_SPAN_GONE = 45, /* whoever sends it knows no such span, or no more */
+	NFC_SPAN_GONE = 45, /* the sender has no such span (any more) */
 	NFC_SPAN_KINDS = 46,
 };
 
-/* Whose target is asked for: a host's, known by its node and a number there. */
+/* The host that owns the requested target, by its node and a number there. */
 struct nfc_span_ask {
 	uint64_t owner;
 	uint32_t home; /* address of that node */
@@ -30,25 +30,25 @@ struct nfc_span_ask {
 };
 
 enum nfc_span_state {
-	NFC_SPAN_ASKS, /* of who connects: there is no answer yet */
+	NFC_SPAN_ASKS, /* of the connecting end: there is no answer yet */
 	NFC_SPAN_ASKED, /* of the target: the device has none yet */
 	NFC_SPAN_ANSWERS, /* it may not have arrived */
 	NFC_SPAN_UP,
 	NFC_SPAN_OVER, /* the joint is to be dropped */
 };
 
-/* An end. Its number, which the node of who connects gives, is its line's epoch. */
+/* An end. The connecting node chooses its number, which is its line's epoch. */
 struct nfc_span {
-	struct nfc_far_line line; /* host: 0 of who connects, 1 of the target */
+	struct nfc_far_line line; /* host: 0 at the connecting end, 1 at the target */
 	struct nfc_far_port port; /* islands to wake */
 	struct nfc_joint *joint;
-	struct nfc_span_ask ask; /* of who connects */
+	struct nfc_span_ask ask; /* of the connecting end */
 	enum nfc_span_state state;
-	bool rung; /* the device said something */
-	bool stirred; /* something came since the last step: step at once */
-	bool gone; /* the other end is: it is not told */
+	bool rung; /* the device posted an event */
+	bool stirred; /* a packet arrived since the last step: step at once */
+	bool gone; /* the other end is over: it needs no notice */
 	uint64_t beat_ns, again_ns; /* when to do it next */
-	uint64_t come_ns; /* until then a host has to come that was told of a guest; or 0 */
+	uint64_t come_ns; /* deadline for a notified host to connect to its guest; or 0 */
 	struct nfc_far_watch watch;
 	struct nfc_far_rings rings;
 	struct nfc_far_asker asker;
@@ -64,14 +64,14 @@ struct nfc_span_config {
 
 void nfc_span_init(struct nfc_span *s, struct nfc_node *node,
 		   const struct nfc_span_config *config);
-/* A packet of its number came, from the other end. */
+/* Handle a received packet of its number, from the other end. */
 void nfc_span_deliver(struct nfc_span *s, const struct nfc_packet *p,
 		      const struct nfc_fifo *fifo, uint32_t at);
-/* Send what is to go; when to come back though nothing came. */
+/* Send what is due; returns when to run again even if no packet arrives. */
 uint64_t nfc_span_step(struct nfc_span *s);
 /* port.fetch of struct nfc_port. */
 int nfc_span_fetch(struct nfc_span *s, void *to, uint64_t at, uint64_t len);
-/* The joint is to be dropped: the other end is told, once. */
+/* The joint is to be dropped: notify the other end, once. */
 void nfc_span_leave(struct nfc_span *s);
 /* Answer a JOIN that makes no span, or a packet of a span that is unknown. */
 void nfc_span_refuse(struct nfc_node *node, const struct nfc_packet *p,

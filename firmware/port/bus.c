@@ -69,9 +69,9 @@ struct nfc_bus {
 	int request_fd;
 
 	_Atomic uint64_t row_address,
-		row_memory; /* what would go on with a row */
+		row_memory; /* a read at these continues the row */
 	_Atomic uint64_t
-		row; /* bytes of reads of which each went on with the one before */
+		row; /* bytes of reads of which each continued the one before */
 
 	_Atomic uint64_t maps, unmaps, faults, bytes_read, bytes_written;
 	_Atomic uint64_t fault_address;
@@ -80,7 +80,7 @@ struct nfc_bus {
 
 /* ---- the memory behind the BAR ---- */
 
-/* Sealed: whoever else maps it cannot take it away from the device. */
+/* Sealed: another process that maps it cannot take it away from the device. */
 static int open_area(struct nfc_bus *bus)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -501,9 +501,9 @@ static int move_file(const struct range *r, uint64_t at, void *memory,
 }
 
 /*
- * Does a read go on with so many before it, at both ends, that a cache does not keep
- * them? Then its stores go around the caches, or each would read its line first.
- * Engines that share a transfer do not read in a row.
+ * Does a read continue so many before it, at both ends, that a cache does not
+ * keep them? Then its stores bypass the caches, or each would read its line
+ * first. Engines that share a transfer do not read in a row.
  */
 static bool in_long_row(struct nfc_bus *bus, uint64_t address,
 			const void *memory, uint64_t length)
@@ -638,8 +638,8 @@ static bool copy_across(struct nfc_bus *to, uint64_t to_address,
 }
 
 /*
- * Both locks are held over the copy. One of them is only tried, so that who waits for one
- * bus, or the bus itself, never keeps the other.
+ * Both locks are held over the copy. One of them is only tried, so that a
+ * thread that waits for one bus, or the bus itself, never keeps the other.
  */
 bool nfc_bus_copy(struct nfc_bus *to, uint64_t to_address, struct nfc_bus *from,
 		  uint64_t from_address, uint64_t length)

@@ -2,7 +2,7 @@
 /*
  * The device's side of a bus: the memory behind the mailbox BAR, the host
  * memory that was mapped for DMA, and the interrupt vectors. It outlives the
- * epochs of the device on it. Every call may come from any thread.
+ * epochs of the device on it. Any thread may make every call.
  */
 #ifndef PORT_BUS_H
 #define PORT_BUS_H
@@ -50,8 +50,8 @@ struct nfc_bus_stats {
 };
 
 /*
- * NULL: out of memory, descriptors or threads. area_size: whole pages. vectors: 0 if
- * whoever attaches it rings the host in another way.
+ * NULL: out of memory, descriptors or threads. area_size: whole pages. vectors:
+ * 0 if the process that attaches it rings the host in another way.
  */
 struct nfc_bus *nfc_bus_new(uint64_t area_size, uint32_t vectors);
 void nfc_bus_free(struct nfc_bus *bus);

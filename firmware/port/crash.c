@@ -127,7 +127,7 @@ static bool describe(struct port_runner *r, struct port_crash *to,
 	return true;
 }
 
-/* The place of the next crash; nobody reads it until it has a number. */
+/* The place of the next crash; readers ignore it until it has a number. */
 static struct port_crash *claim(struct port_crashes *all, uint64_t *number)
 {
 	struct port_crash *c;

@@ -33,7 +33,10 @@ struct port_runner {
 	uint32_t island;
 };
 
-/* What crashes on this thread is what the island runs, until nfc_fault_own(NULL). */
+/*
+ * Treat a crash on this thread as one of the island's process, until
+ * nfc_fault_own(NULL).
+ */
 void port_crash_begin(struct port_runner *r, struct epoch *epoch,
 		      uint32_t island);
 

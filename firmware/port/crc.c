@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * CRC32C by instructions. The one for checksums ends three cycles after it began, but
- * another can begin each cycle: long data are cut into three streams, whose checksums
- * are put together by a table. Where the processor multiplies polynomials of 512 bits,
- * long data are folded first: 4 KiB of a cache in 80 ns, in place of 210. What is folded
- * is in registers, and may be written from there: that is a copy in the same pass.
+ * CRC32C by instructions. The one for checksums ends three cycles after it
+ * began, but another can begin each cycle: long data are cut into three
+ * streams, whose checksums a table combines. Where the processor multiplies
+ * polynomials of 512 bits, long data are folded first: 4 KiB of a cache in 80
+ * ns, in place of 210. Folded data are in registers, and may be written from
+ * there: that is a copy in the same pass.
  */
 #include <stddef.h>
 #include <string.h>
@@ -49,7 +50,7 @@ enum {
 			(d) ^ (c) ^ (b), (d) ^ (c) ^ (b) ^ (a)       \
 	}
 
-/* What each four bits of a checksum become after CRC_STREAM bytes of zeros. */
+/* Each four bits of a checksum, advanced over CRC_STREAM bytes of zeros. */
 static const uint32_t crc_later[8][16] = {
 	NIBBLE(0xdcb17aa4, 0xbc8e83b9, 0x7cf17183, 0xf9e2e306),
 	NIBBLE(0xf629b0fd, 0xe9bf170b, 0xd69258e7, 0xa8c8c73f),
@@ -114,7 +115,7 @@ static inline uint8_t *copy_at(uint8_t *to, size_t n)
 	return to ? to + n : NULL;
 }
 
-/* 16 bytes of a stream go to a copy, if there is one. */
+/* Write 16 bytes of a stream to a copy, if there is one. */
 CRC_TARGET static inline uint32_t copy_step(uint32_t crc, uint8_t *to,
 					    const uint8_t *p, uint64_t mark,
 					    bool *marked)
@@ -171,8 +172,8 @@ enum {
 };
 
 /*
- * x^(8 d + 31) and x^(8 d - 33) modulo the polynomial, bits mirrored: what the halves
- * of 16 bytes are multiplied by to become part of what lies d bytes further.
+ * x^(8 d + 31) and x^(8 d - 33) modulo the polynomial, bits mirrored: the
+ * factors that move the halves of 16 bytes d bytes ahead.
  */
 #define FOLD_256 0xdcb17aa4, 0xb9e02b86
 #define FOLD_192 0xa87ab8a8, 0xab7aff2a
@@ -202,10 +203,13 @@ FOLD_TARGET static inline __m512i fold_onto(__m512i x, __m512i k, __m512i y)
 					 y, 0x96); /* the sum of three */
 }
 
-/* 64 bytes that are added to a checksum, go to a copy if there is one, and may have a mark. */
+/*
+ * 64 bytes that are added to a checksum, are copied if there is a copy, and may
+ * have a mark.
+ */
 struct folding {
 	uint8_t *to; /* NULL: there is no copy */
-	bool marks; /* the mark is looked for */
+	bool marks; /* search for the mark */
 	__m512i mark;
 	__mmask8 marked; /* words of 64 bits that are the mark */
 };
@@ -235,7 +239,10 @@ FOLD_TARGET static inline uint32_t fold_end(__m512i a, __m512i b, __m512i c,
 	b = fold_onto(b, fold_factor(FOLD_128), none);
 	c = fold_onto(c, fold_factor(FOLD_64), none);
 	d = _mm512_ternarylogic_epi64(a, b, c, 0x96);
-	/* the first three quarters are gone, and the last one stays as it is */
+	/*
+	 * the first three quarters are folded in, and the last one stays as it
+	 * is
+	 */
 	d = fold_onto(d, parts, _mm512_maskz_mov_epi64(0xc0, d));
 	half = _mm256_xor_si256(_mm512_castsi512_si256(d),
 				_mm512_extracti64x4_epi64(d, 1));
@@ -247,7 +254,7 @@ FOLD_TARGET static inline uint32_t fold_end(__m512i a, __m512i b, __m512i c,
 
 /*
  * Some times 256 bytes: folded, and their last 16 by the instruction. An array
- * in place of the four would lie in memory, and take as long as no folding.
+ * in place of the four would be in memory, and take as long as no folding.
  */
 FOLD_TARGET static inline __attribute__((always_inline)) uint32_t
 fold_all(struct folding *f, uint32_t crc, const uint8_t *p, const uint8_t *end)

@@ -8,7 +8,10 @@
 
 typedef uint32_t nfc_port_crc_fn(uint32_t crc, const void *data, uint64_t size);
 
-/* What the processor can do it with, from 0, the fastest; NULL: there is no more. */
+/*
+ * Checksum functions that the processor supports, from 0, the fastest; NULL: no
+ * more.
+ */
 nfc_port_crc_fn *nfc_port_crc(uint32_t choice);
 
 /*
@@ -18,7 +21,7 @@ nfc_port_crc_fn *nfc_port_crc(uint32_t choice);
 typedef bool nfc_port_copy_fn(uint32_t *crc, void *to, const void *from,
 			      uint64_t size, uint64_t mark);
 
-/* What the processor can do that with, from 0; NULL: there is no more. */
+/* Copy functions that the processor supports, from 0; NULL: no more. */
 nfc_port_copy_fn *nfc_port_copy(uint32_t choice);
 
 #endif /* NFC_PORT_CRC_H */

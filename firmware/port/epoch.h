@@ -10,7 +10,10 @@
 #include "hosted.h"
 #include "seat.h"
 
-/* What may be shut for good, which waits for calls that are inside. */
+/*
+ * A gate that is shut for good, after which the thread that shut it waits for
+ * calls inside.
+ */
 struct gate {
 	_Atomic uint32_t shut;
 	_Atomic uint32_t inside;
@@ -19,7 +22,7 @@ struct gate {
 /* The piece that was refused last, if some are. */
 struct refusal {
 	pthread_mutex_t lock; /* guards what follows */
-	bool pending; /* it has not come again */
+	bool pending; /* it was not requested again */
 	uint64_t bus;
 	uint64_t moved; /* pieces since */
 };
@@ -67,7 +70,7 @@ struct nfc_hosted {
 	int log; /* options.log_fd, duplicated; -1: none */
 };
 
-/* Memory of the port's own, zeroed and reserved by nobody; NULL: none. */
+/* Memory of the port's own, zeroed, without reserved swap; NULL: none. */
 void *port_map(uint64_t size);
 void port_unmap(void *p, uint64_t size);
 

@@ -22,14 +22,14 @@ enum {
 	GIVE_MIN = 32 << 10, /* less stays in the caches, where it is found sooner */
 };
 
-/* A copy under way on this thread: where to go on if it faults. */
+/* A copy under way on this thread: the place to resume at if it faults. */
 struct copy {
 	jmp_buf back;
 	uintptr_t to, from;
 	uint64_t length;
 };
 
-/* What handled a signal before. Kept for ever: a handler may be reading it. */
+/* The earlier handler of a signal. Never freed: a handler may be reading it. */
 struct previous {
 	struct sigaction action;
 	struct previous *below; /* before that, if ours was replaced once */
@@ -69,7 +69,7 @@ static bool is_copy(const struct copy *c, const siginfo_t *info)
 	       within(address, c->to, c->length);
 }
 
-/* What a process without a handler does: die of it, or not care. */
+/* Act as a process without a handler: end by the signal, or ignore it. */
 static void by_default(int signal, const siginfo_t *info,
 		       const struct sigaction *old)
 {
@@ -84,9 +84,10 @@ static void by_default(int signal, const siginfo_t *info,
 }
 
 /*
- * How often ours passes on this very signal: one of the handlers it went to may
- * have passed it on to ours. The kernel clears the end of what it reports of a
- * signal, which is where this is counted; qemu-user leaves there what was.
+ * Counts how often our handler passes on this very signal: one of the handlers
+ * that got it may have passed it back to ours. The kernel clears the end of
+ * what it reports of a signal, which holds the count; qemu-user leaves the old
+ * bytes there.
  */
 static uint8_t *passed_on(siginfo_t *info)
 {
@@ -94,8 +95,8 @@ static uint8_t *passed_on(siginfo_t *info)
 }
 
 /*
- * Hand a signal to whoever had it before. If ours was put above a handler that
- * itself passes on to ours, the second time is for the one below.
+ * Hand a signal to its earlier handler. If ours was installed above a handler
+ * that itself passes on to ours, the second call is for the one below.
  */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
@@ -145,7 +146,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 
 /* ---- installing them ---- */
 
-/* As Go's own: on the signal stack, with all other signals blocked. */
+/*
+ * As Go installs its own: on the signal stack, with all other signals blocked.
+ */
 static int install(int i)
 {
 	struct sigaction action = { .sa_sigaction = on_fault,
@@ -206,7 +209,10 @@ void nfc_fault_signals(sigset_t *set)
 
 /* ---- the copy ---- */
 
-/* Words of 4 and 8 bytes go whole: one that the other side polls is seen or not. */
+/*
+ * Words of 4 and 8 bytes are moved whole: a poll of the other side reads all or
+ * nothing.
+ */
 static void move_whole(void *to, const void *from, uint64_t length)
 {
 	uintptr_t below = ((uintptr_t)to | (uintptr_t)from) & (length - 1);
@@ -228,7 +234,7 @@ static void move_whole(void *to, const void *from, uint64_t length)
 }
 
 /*
- * Copy with stores that go around the caches. A line that another processor has is
+ * Copy with stores that bypass the caches. A line that another processor has is
  * taken from it one by one by a store that waits for it; these do not wait.
  */
 static void move_around(void *to, const void *from, uint64_t length)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults in a process that hosts devices. A process has one handler of each signal
- * that they raise; this file owns the ones of the hosted port, whoever needs one
- * hooks in here:
+ * Faults in a process that hosts devices. A process has one handler of each
+ * signal that they raise. This file owns those of the hosted port; other files
+ * register here:
  *
  *   - nfc_fault_copy() is a memcpy that fails instead of killing the process;
  *   - a thread that runs an island may end the device's process that crashed there,
- *     and go on.
+ * and continue.
  *
- * Every other fault goes to the handler that was there before, which in a Go
- * program is the runtime's: a nil pointer still panics.
+ * Every other fault is passed to the handler that was installed before, which
+ * in a Go program is the runtime's: a nil pointer still panics.
  */
 #ifndef PORT_FAULT_H
 #define PORT_FAULT_H
@@ -23,23 +23,24 @@ enum {
 	NFC_FAULT_STACK = 64 << 10,
 };
 
-/* Who is asked about a fault of a thread that was no copy. */
+/* Called for a fault of a thread that was not in a copy. */
 struct nfc_fault_owner {
 	/*
-	 * True: context was changed, and the thread goes on there. Runs on the
+	 * True: context was changed, and the thread resumes there. Runs on the
 	 * signal stack and may only do what a signal handler may.
 	 */
 	bool (*crashed)(struct nfc_fault_owner *self, const siginfo_t *info,
 			void *context);
 };
 
-/* What a thread of the firmware has of its own. It outlives the thread. */
+/* Memory of one thread of the firmware. It outlives the thread. */
 struct nfc_fault_thread {
 	uint8_t stack[NFC_FAULT_STACK];
 };
 
 /*
- * Install the handlers, or install them anew over those of a library that came
+ * Install the handlers, or install them anew over those of a library that was
+ * loaded
  * since. 0 or -NFC_ENOMEM. Any thread; called for each epoch of a device.
  */
 int nfc_fault_install(void);
@@ -50,7 +51,9 @@ int nfc_fault_install(void);
  */
 void nfc_fault_thread_begin(struct nfc_fault_thread *t);
 void nfc_fault_thread_end(void);
-/* Faults of the calling thread are that owner's from now on; NULL: nobody's. */
+/*
+ * Faults of the calling thread belong to that owner from now on; NULL: to none.
+ */
 void nfc_fault_own(struct nfc_fault_owner *owner);
 /* Take the signals of faults out of a set: a thread must not block them. */
 void nfc_fault_signals(sigset_t *set);

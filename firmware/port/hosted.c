@@ -21,7 +21,8 @@ enum {
 };
 
 /*
- * Epochs that were cut off, of devices that may be gone. Each is freed when its
+ * Epochs that were cut off, of devices that may be closed. Each is freed when
+ * its
  * last thread has left, when the next device is opened or closed.
  */
 static struct {
@@ -168,7 +169,7 @@ static void free_cut_off(void)
 
 /*
  * Is an epoch of this device that was cut off still running? Names what keeps it. last:
- * nobody will ask again.
+ * no further call asks.
  */
 static bool left_behind(struct nfc_hosted *h, bool last,
 			struct nfc_computing *who)
@@ -252,7 +253,9 @@ static void hosted_free(struct nfc_hosted *h)
 	free(h);
 }
 
-/* The port's own descriptors: nobody else closes them under its threads. */
+/*
+ * The port's own descriptors: other code cannot close them under its threads.
+ */
 static int open_files(struct nfc_hosted *h)
 {
 	h->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

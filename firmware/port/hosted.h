@@ -16,9 +16,9 @@ struct nfc_hosted_options {
 	uint64_t spin_ns; /* how long an idle island spins before it sleeps */
 	uint32_t engines; /* DMA threads beside the islands */
 	uint32_t busy; /* one piece of so many is refused for now; 0: none */
-	int32_t log_fd; /* lines go to a duplicate of it; -1: nowhere */
+	int32_t log_fd; /* lines are written to a duplicate of it; -1: to none */
 	uint32_t epoch; /* of the first start */
-	bool shared; /* its hosts come by nfc_hosted_attach() */
+	bool shared; /* its hosts are attached by nfc_hosted_attach() */
 	struct nfc_bus *bus; /* or NULL. Stays the caller's; one device on it */
 };
 
@@ -55,8 +55,8 @@ struct nfc_hosted_joints {
 		      uint64_t *key);
 	void (*revoke)(void *self, uint64_t key);
 	/*
-	 * From now on the host is that one of a device; NULL: it is about to go, and has no
-	 * windows any more.
+	 * From now on the host is that one of a device; NULL: it is about to be
+	 * detached, and has no windows any more.
 	 */
 	void (*serve)(void *self, struct nfc_device *core, uint32_t host);
 };
@@ -69,7 +69,7 @@ struct nfc_hosted_peer {
 	const struct nfc_hosted_joints *joints; /* NULL: it is of no fabric */
 	uint32_t epoch;
 	bool no_load; /* it may load no programs */
-	uint64_t user; /* whose it is; 0: nobody knows */
+	uint64_t user; /* uid of the owner; 0 if unknown */
 };
 
 /*
@@ -83,8 +83,8 @@ void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host);
 /* The area of a host that is far. */
 struct nfc_area *nfc_hosted_area_of(struct nfc_hosted *h, uint32_t host);
 /*
- * Host 0 of a device that is not shared has joints, once, or none any more: then this
- * returns when nobody is in one of those calls.
+ * Host 0 of a device that is not shared gets joints, once, or loses them: then
+ * this returns when no thread is in one of those calls.
  */
 void nfc_hosted_join(struct nfc_hosted *h,
 		     const struct nfc_hosted_joints *joints);
@@ -99,8 +99,8 @@ void nfc_hosted_halt(struct nfc_hosted *h);
 void nfc_hosted_fence_host(struct nfc_hosted *h, uint32_t host);
 /*
  * Fence, end this epoch of the device, boot the next under epoch. Not on a bus,
- * where the next epoch is another device and may have another shape, nor shared. left and
- * who are as for nfc_hosted_close().
+ * where the next epoch is another device and may have another shape, nor
+ * shared. left and `who` are as for nfc_hosted_close().
  */
 int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
 		       struct nfc_computing *who);
@@ -118,8 +118,8 @@ struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island);
 /* The mailbox area of this epoch. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
 /*
- * What the device's sensors read from now on, as a diagnostic word; its present
- * epoch learns of it with its next heartbeat.
+ * Set the readings of the device's sensors, as a diagnostic word. The present
+ * epoch reads it with its next heartbeat.
  */
 void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word);
 /* Wake an island that sleeps. */
@@ -151,8 +151,8 @@ bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
  * Stop everything and free it. A thread that a program keeps for itself is left
  * behind, and with it the memory that it can reach, until it ends and another
  * device is opened or closed; it reaches neither the bus nor a descriptor any
- * more. left tells so, also of an epoch before, and who which process it is (0:
- * nobody knows).
+ * more. left reports that, also of an epoch before, and `who` the process that
+ * keeps it (0 if unknown).
  */
 void nfc_hosted_close(struct nfc_hosted *h, bool *left,
 		      struct nfc_computing *who);

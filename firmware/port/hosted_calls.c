@@ -22,7 +22,7 @@
 #include "switch.h"
 
 enum {
-	FORGOTTEN = 1000, /* pieces after which a refused one comes no more */
+	FORGOTTEN = 1000, /* pieces after which a refused one is not expected any more */
 };
 
 /* ---- gates ---- */
@@ -130,9 +130,9 @@ static void port_ring_host(void *self, uint32_t host, uint32_t island)
 }
 
 /*
- * Engines that have no room for a piece, as often as options.busy says. The piece
- * that was refused comes through before another is: a host gives up when a list
- * is asked for again too often. If 1, none ever comes through.
+ * Engines that have no room for a piece, as often as options.busy sets. A piece
+ * that was refused succeeds before another is refused: a host gives up when a
+ * list is requested again too often. If 1, none ever succeeds.
  */
 static bool is_busy(struct epoch *epoch, uint64_t bus, uint64_t len)
 {
@@ -164,7 +164,7 @@ static struct nfc_bus *bus_of(const struct epoch *epoch, uint32_t host)
 	return epoch->shared ? epoch->seat[host].bus : epoch->h->options.bus;
 }
 
-/* A host that was fenced is not told of what failed since. */
+/* A host that was fenced gets NFC_ERESET for a piece that failed since. */
 static int told(struct epoch *epoch, uint32_t host, int rc)
 {
 	return rc && atomic_load(&epoch->seat[host].fenced) ? NFC_ERESET : rc;
@@ -216,7 +216,10 @@ static int port_dma_write(void *self, uint32_t host, uint64_t bus,
 	return rc;
 }
 
-/* Not where a piece is to be refused, asked for far away, or lies in what it goes to. */
+/*
+ * Not if pieces are to be refused, a host is far, or the source overlaps the
+ * target.
+ */
 static bool copy_piece(const struct epoch *epoch, uint32_t to, uint64_t to_bus,
 		       uint32_t from, uint64_t from_bus, uint64_t len)
 {

@@ -19,7 +19,7 @@
 #include "vet.h"
 
 enum {
-	IMAGES = 256, /* whose crashes can be placed, at one time */
+	IMAGES = 256, /* mapped at one time, for which a crash can be located */
 	PATH_SIZE = 160, /* 64 digits of two characters, and what is around */
 };
 
@@ -220,7 +220,7 @@ static int link_image(int fd, void **handle, char why[NFC_WHY_SIZE])
 	return -NFC_EINVAL;
 }
 
-/* Link a copy of an image, whose bytes stay mapped. */
+/* Link a copy of an image; its bytes stay mapped. */
 static int open_image(const void *image, uint64_t size, void **handle,
 		      uint8_t **file, char why[NFC_WHY_SIZE])
 {

@@ -16,7 +16,7 @@ int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 void port_image_unload(void *handle);
 
 /*
- * Where an instruction lies: the number of its image, and the offset there, as
+ * Find an instruction: the number of its image, and the offset there, as
  * addr2line has it. False: in none. For signal handlers, too.
  */
 bool port_image_place(uintptr_t pc, uint64_t *image, uint64_t *offset);

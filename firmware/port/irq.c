@@ -43,7 +43,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Send a pending interrupt, if it may go. Must hold lock. */
+/* Send a pending interrupt, if it may be sent. Must hold lock. */
 static void send_vector(struct nfc_irq *q, struct vector *v, uint64_t now)
 {
 	uint64_t one = 1;
@@ -161,8 +161,8 @@ void nfc_irq_free(struct nfc_irq *q)
 }
 
 /*
- * A descriptor of our own. Nothing but an eventfd that never blocks will do:
- * whoever handed it over must not be able to stop an island with it.
+ * Duplicate a descriptor. Only an eventfd that never blocks is accepted: the
+ * process that passed it must not be able to stop an island with it.
  */
 static int keep_eventfd(int fd)
 {

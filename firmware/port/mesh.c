@@ -218,7 +218,7 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 		if (n->far_due < due)
 			due = n->far_due;
 		more = n->more || (n->far && n->far->stirred(n));
-		/* packets to the node itself came and went within that step */
+		/* packets to the node itself were delivered within that step */
 		more |= nfc_rma_stirred(n->rma);
 	}
 	due = wires_due(n, due);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes of a fabric in one process, joined by wires in memory, with packets that
- * test and measure them. Nodes that lie elsewhere are pumped by whoever has a
- * connection to them.
+ * Nodes of a fabric in one process, joined by wires in memory, with packets
+ * that test and measure them. For nodes of other processes, the owner of a
+ * connection moves the words.
  */
 #ifndef NFC_PORT_MESH_H
 #define NFC_PORT_MESH_H
@@ -23,7 +23,7 @@ enum nfc_mesh_limits {
 /* Kinds of packets of the mesh's own. */
 enum nfc_mesh_kind {
 	NFC_MESH_DATA = 1, /* counted, checked and forgotten */
-	NFC_MESH_PING = 2, /* sent back as a PONG by whoever it is for */
+	NFC_MESH_PING = 2, /* the receiver returns it as a PONG */
 	NFC_MESH_PONG = 3,
 };
 
@@ -31,9 +31,9 @@ enum nfc_mesh_count {
 	NFC_MESH_SENT = 0, /* data packets that entered the fabric here */
 	NFC_MESH_CAME = 1, /* data packets for this node */
 	NFC_MESH_BYTES = 2, /* their payload */
-	NFC_MESH_CHANGED = 3, /* whose payload was not what was sent */
-	NFC_MESH_DOUBLED = 4, /* that came before */
-	NFC_MESH_REFUSED = 5, /* that had no way to go */
+	NFC_MESH_CHANGED = 3, /* whose payload was changed on the way */
+	NFC_MESH_DOUBLED = 4, /* that were received before */
+	NFC_MESH_REFUSED = 5, /* that had no route */
 	NFC_MESH_PONGS = 6,
 	NFC_MESH_COUNTS = 7,
 };
@@ -41,13 +41,13 @@ enum nfc_mesh_count {
 struct nfc_mesh_config {
 	struct nfc_node_config node; /* address: not used */
 	struct nfc_wire_config wire;
-	uint32_t threads; /* 0: whoever calls nfc_mesh_step(), with a clock of its own */
+	uint32_t threads; /* 0: the caller runs nfc_mesh_step(), with a clock of its own */
 	uint64_t spin_ns; /* before a thread without work sleeps */
-	uint64_t ask_ns; /* a put or get without an answer goes again; 0: 10 ms */
+	uint64_t ask_ns; /* time after which a put or get is repeated; 0: 10 ms */
 	bool whole; /* payloads are checked word by word */
 };
 
-/* What a node is asked to send. */
+/* Packets that a node is asked to send. */
 struct nfc_mesh_load {
 	uint32_t to; /* index of a node, or NFC_MESH_ALL */
 	uint32_t size; /* bytes of each packet */
@@ -58,7 +58,8 @@ struct nfc_mesh_load {
 struct nfc_mesh;
 
 /*
- * Build a mesh of the nodes whose byte in here is not 0; NULL: all. NULL: no
+ * Build a mesh of the nodes whose byte in `here` is not 0; NULL: all. Returns
+ * NULL: no
  * memory, or a configuration that makes no sense.
  */
 struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
@@ -80,11 +81,11 @@ uint64_t nfc_mesh_pings(struct nfc_mesh *m, uint32_t from, uint64_t *ns,
 /* Cut the link of a node in both directions, or mend it. */
 void nfc_mesh_cut(struct nfc_mesh *m, uint32_t node, uint32_t link, bool cut);
 /*
- * End a node, or start it anew. Silent: its neighbours are not told. One thread at
- * a time.
+ * End a node, or start it anew. Silent: its neighbours are not notified. One
+ * thread at a time.
  */
 void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent);
-/* What a link does to words that leave a node. */
+/* Set the effect of a link on words that leave a node. */
 void nfc_mesh_break(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		    const struct nfc_wire_faults *faults);
 /*
@@ -97,7 +98,7 @@ void nfc_mesh_sense(struct nfc_mesh *m, uint32_t node, uint32_t word);
 /* The host of a node shows itself. */
 void nfc_mesh_host(struct nfc_mesh *m, uint32_t node);
 
-/* What a node says of a link. */
+/* The state of a link, as its node reports it. */
 struct nfc_mesh_link {
 	bool joined; /* there is a node at the other end, by the torus */
 	uint32_t state, level, window;
@@ -118,18 +119,19 @@ struct nfc_mesh_state {
 
 void nfc_mesh_read(struct nfc_mesh *m, uint32_t node,
 		   struct nfc_mesh_state *out);
-/* What a node knows of all: a diagnostic word each. */
+/* A node's view of all nodes: a diagnostic word each. */
 void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word);
 /*
- * The way on of a packet at a node, that came by a link (NFC_LINKS: it is of that
- * node) on a virtual channel. A node that is elsewhere knows what the first one here does.
+ * The next hop of a packet at a node, that arrived on a link (NFC_LINKS: it is
+ * of that node) on a virtual channel. A node elsewhere has the view of the
+ * first one here.
  */
 struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
 			      uint32_t to, uint32_t came_by, uint32_t vc);
 
 /* ---- put and get: mesh_rma.c ---- */
 
-/* A put or a get, and whoever waits for it. */
+/* A put or a get, and the caller that waits for it. */
 struct nfc_mesh_op;
 
 /*
@@ -138,7 +140,10 @@ struct nfc_mesh_op;
  */
 int nfc_mesh_window(struct nfc_mesh *m, uint32_t node, void *memory,
 		    uint64_t size, uint32_t access, uint64_t *key);
-/* Nobody does any more, and nothing touches that memory. False: nobody could. */
+/*
+ * End that: no access reaches the memory any more. False: there was no such
+ * window.
+ */
 bool nfc_mesh_revoke(struct nfc_mesh *m, uint32_t node, uint64_t key);
 /*
  * Begin an operation of a node; op.ended is not used. NULL: no memory. It is freed by
@@ -147,9 +152,10 @@ bool nfc_mesh_revoke(struct nfc_mesh *m, uint32_t node, uint64_t key);
 struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
 				   const struct nfc_rma_op *op);
 /*
- * Did it end? Wait as a thread, until the first step of the node after so long, which comes
- * when its requests go again at the latest; unless somebody does so in this mesh: false at
- * once. A clock of its own for that would cost more than the wait.
+ * Has it ended? Wait as a thread, until the first step of the node after so
+ * long, or at the latest until its requests are repeated. If another caller
+ * does so in this mesh: false at once. A clock of its own for that would cost
+ * more than the wait.
  */
 bool nfc_mesh_look(struct nfc_mesh_op *op, uint64_t ns);
 /*
@@ -168,8 +174,8 @@ int nfc_mesh_finish(struct nfc_mesh_op *op);
 /* End all operations with -NFC_ESTOPPED; no more begin. */
 void nfc_mesh_close_ops(struct nfc_mesh *m);
 /*
- * Look up random bytes of that many pages, which lie in windows of 16 pages each;
- * returns ns that all took, and how many the cache knew. 0: no memory.
+ * Look up random bytes of that many pages, in windows of 16 pages each. Returns
+ * the ns that all took, and how many the cache had. 0: no memory.
  */
 uint64_t nfc_mesh_measure_lookups(uint32_t lookup, uint32_t pages,
 				  uint64_t count, uint64_t *hits);
@@ -180,20 +186,23 @@ uint64_t nfc_mesh_measure_lookups(uint32_t lookup, uint32_t pages,
 void nfc_mesh_join(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		   bool joined);
 /*
- * Words that want to go out and lie together, and how many; they stay there until
- * nfc_mesh_sent() says that so many went. One thread at a time.
+ * Contiguous words to send, and how many; they stay there until nfc_mesh_sent()
+ * reports that so many were sent. One thread at a time.
  */
 const struct nfc_word *nfc_mesh_outgoing(struct nfc_mesh *m, uint32_t node,
 					 uint32_t link, uint32_t *n);
 void nfc_mesh_sent(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n);
 /*
- * Where words that come may be written, and how many; it is the caller's until
- * nfc_mesh_came() says that so many came. One thread at a time.
+ * The place for received words, and how many fit; it is the caller's until
+ * nfc_mesh_came() reports that so many were written. One thread at a time.
  */
 struct nfc_word *nfc_mesh_incoming(struct nfc_mesh *m, uint32_t node,
 				   uint32_t link, uint32_t *n);
 void nfc_mesh_came(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n);
-/* An eventfd that is readable when there may be words to go out, or room for some. */
+/*
+ * An eventfd that is readable when there may be words to send, or room for
+ * some.
+ */
 int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link);
 
 /* ---- channels between nodes: mesh_far.c ---- */
@@ -213,33 +222,37 @@ const struct nfc_hosted_joints *nfc_mesh_joints(struct nfc_mesh *m,
 						uint32_t node,
 						struct nfc_hosted *device,
 						uint64_t owner);
-/* That host is gone. */
+/* That host was detached. */
 void nfc_mesh_disjoin(const struct nfc_hosted_joints *joints);
 /*
  * The device of a node, which is a shared one of that shape. It serves hosts of other
- * nodes until nfc_mesh_unserve(), which returns when none comes or goes any more: then
- * the device may be closed.
+ * nodes until nfc_mesh_unserve(), which returns when no host is being attached
+ * or detached any more: then the device may be closed.
  */
 void nfc_mesh_serve(struct nfc_mesh *m, uint32_t node,
 		    struct nfc_hosted *device, const struct nfc_config *shape);
 void nfc_mesh_unserve(struct nfc_mesh *m, uint32_t node);
 
-/* A host that is another process: its area is the bus's, which nobody has used. */
+/* A host in another process: its area is the bus's, which no host has used. */
 struct nfc_near_client {
 	struct nfc_bus *bus;
 	int32_t doorbell; /* a socket: a byte for each ring, and it is shut when the device is */
 };
 
 /*
- * A host at node, of the device at the node to, whose shape it has to know: this process,
- * or a client. Hosts of one owner are one: their processes may have channels between them,
+ * A host at node, of the device at the node to, which must have that shape:
+ * this process, or a client. Hosts of one owner are one: their processes may
+ * have channels between them,
  * unless it is 0.
  * 0; -NFC_EBUSY: there are as many as a device takes of one node; -NFC_ENOMEM.
  */
 int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
 		 const struct nfc_config *shape, uint64_t owner,
 		 const struct nfc_near_client *client, struct nfc_near **out);
-/* It takes leave, and is gone; else that comes with the mesh's end. */
+/*
+ * Detach the host from the device and free it; the mesh's end does so for the
+ * others.
+ */
 void nfc_near_free(struct nfc_near *h);
 /* 0 when the device has shown itself, NFC_PENDING until then; else why it never will. */
 int nfc_near_ready(struct nfc_near *h);

@@ -61,7 +61,7 @@ uint64_t nfc_mesh_pings(struct nfc_mesh *m, uint32_t from, uint64_t *ns,
 	return count;
 }
 
-/* A link comes or goes at a node: its generation is another. */
+/* A link of a node appears or disappears: its generation is another. */
 static void change(struct mesh_node *n, uint32_t link, uint32_t by)
 {
 	if (n->other[link] == n || !n->here)

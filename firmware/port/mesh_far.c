@@ -49,7 +49,7 @@ struct far_seat {
 	struct mesh_place place;
 	uint32_t peer, host;
 	uint16_t number; /* among the hosts of that node */
-	uint64_t owner; /* of the epoch that is wanted */
+	uint64_t owner; /* of the wanted epoch */
 	uint32_t wanted, seated; /* epochs */
 	bool active; /* the device serves it */
 	_Atomic bool rung;

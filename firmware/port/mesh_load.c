@@ -6,7 +6,7 @@
 
 enum {
 	INJECT = 16, /* packets of a load in one step */
-	WINDOW = 64, /* packets of a pair whose doubles are found */
+	WINDOW = 64, /* packets of a pair among which doubles are found */
 	PING_LOST_MS = 200,
 	EPOCH_SHIFT = 20, /* a millisecond, of the ns of a node's epoch */
 };

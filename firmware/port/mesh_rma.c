@@ -14,7 +14,7 @@ _Static_assert((int)NFC_RMA_READ == (int)NFC_WINDOW_READ &&
 		       (int)NFC_RMA_WRITE == (int)NFC_WINDOW_WRITE,
 	       "programs and hosts name access alike");
 
-/* Of who holds its node. */
+/* Owned by the holder of its node. */
 struct nfc_mesh_op {
 	struct nfc_rma_op op;
 	struct mesh_node *node;
@@ -56,7 +56,7 @@ void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now)
 
 /* ---- windows ---- */
 
-/* A key that nobody guesses; 0: none could be had. */
+/* A key that cannot be guessed; 0: there was no random number. */
 static uint64_t new_key(void)
 {
 	uint64_t key;
@@ -105,7 +105,10 @@ bool nfc_mesh_revoke(struct nfc_mesh *m, uint32_t node, uint64_t key)
 
 /* ---- operations ---- */
 
-/* One that is parked may be freed when it is in the list, others when the node is let go. */
+/*
+ * A parked one may be freed when it is in the list, others when the node is
+ * unlocked.
+ */
 static void op_ended(struct nfc_rma_op *op)
 {
 	struct nfc_mesh_op *o = (struct nfc_mesh_op *)op, *before;
@@ -130,7 +133,7 @@ void nfc_mesh_wake(struct nfc_mesh *m)
 	(void)n; /* its counter is full: it is readable */
 }
 
-/* Let go of a node in which operations may have ended. */
+/* Unlock a node in which operations may have ended. */
 static void unlock_and_wake(struct mesh_node *n)
 {
 	bool wakes = n->wakes;

@@ -46,7 +46,7 @@ static struct mesh_span *add_span(struct mesh_place *at, uint32_t index,
 	return s;
 }
 
-/* Of an end that is over, or whose place is left. */
+/* Remove an end that is over, or whose place is given up. */
 static void drop_span(struct mesh_span *s)
 {
 	struct mesh_place *at = s->place;
@@ -68,7 +68,10 @@ static void drop_span(struct mesh_span *s)
 	free(s);
 }
 
-/* A place is served from when its host is there until that is about to go. */
+/*
+ * A place is served from the attachment of its host until the host is about to
+ * be detached.
+ */
 static void enter_place(struct mesh_place *at, struct nfc_device *core,
 			uint32_t host)
 {
@@ -104,7 +107,7 @@ static void leave_place(struct mesh_place *at)
 			drop_span(at->span[i]);
 	for (uint32_t i = 0; i < NFC_HOST_WINDOWS; i++)
 		drop_window(at, &at->window[i]);
-	nfc_mesh_kick(at->node); /* the other ends are told */
+	nfc_mesh_kick(at->node); /* the other ends are notified */
 }
 
 static void place_serve(void *self, struct nfc_device *core, uint32_t host)
@@ -149,7 +152,7 @@ bool nfc_mesh_spans_stirred(const struct mesh_node *n)
 	return s;
 }
 
-/* ---- what comes ---- */
+/* ---- received packets ---- */
 
 static struct mesh_span *find_span(struct mesh_node *n, uint32_t peer,
 				   const struct nfc_far_head *h)

@@ -26,22 +26,25 @@ struct mesh_place {
 	uint32_t home; /* address of the node that the host is at */
 	uint64_t owner; /* its number there */
 	bool active;
-	_Atomic uint64_t rung; /* a bit for each joint: the device said something */
+	_Atomic uint64_t rung; /* a bit for each joint: the device posted an event */
 	struct mesh_span *span[NFC_JOINTS];
 	uint64_t window[NFC_HOST_WINDOWS]; /* keys of its processes' windows; 0: none */
-	/* JOINs that made a span: one that comes late makes no other. */
+	/* JOINs that made a span: a late repetition makes no other. */
 	struct {
 		uint32_t peer, number;
 	} ended[MESH_ENDED];
 	uint32_t ends;
 };
 
-/* A place at a node for a host whose own node that is; device and owner are the caller's. */
+/*
+ * A place at a node for a host of node `home`; device and owner are the
+ * caller's.
+ */
 void nfc_mesh_place(struct mesh_place *at, struct mesh_node *n, uint32_t home);
 /* Places of hosts that are at the node of their device. No device uses them any more. */
 void nfc_mesh_places_free(struct mesh_node *n);
 
-/* What follows is called by whoever holds the node. */
+/* The caller of the following functions holds the node. */
 
 void nfc_mesh_spans_deliver(struct mesh_node *n, const struct nfc_packet *p,
 			    const struct nfc_fifo *f, uint32_t at);

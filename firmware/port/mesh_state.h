@@ -9,7 +9,10 @@ enum {
 	MESH_PONGS = 16, /* answers of a node that wait for room */
 };
 
-/* What came from one node: the highest number, and which of those before. */
+/*
+ * Packets received from one node: the highest number, and which of those
+ * before.
+ */
 struct pair {
 	uint32_t next; /* number of the next packet to that node */
 	uint32_t highest;
@@ -42,7 +45,7 @@ struct mesh_node {
 	const struct nfc_word
 		*buffer[NFC_LINKS]; /* of links: what it shares; always there */
 	uint64_t steps;
-	_Atomic uint64_t due; /* when to step it though nothing came */
+	_Atomic uint64_t due; /* when to step it even if no word arrives */
 	uint64_t now; /* time of the pass under way: one reading for all of it */
 	uint64_t far_due; /* of channels between nodes */
 	bool more; /* a load could send more at once */
@@ -50,7 +53,7 @@ struct mesh_node {
 	struct nfc_rma_peer *peers;
 	uint64_t epoch; /* of puts and gets: above that of any time before */
 	bool closed; /* no more of them begin */
-	bool wakes; /* operations ended whose waiters are parked */
+	bool wakes; /* operations with parked waiters ended */
 	struct nfc_mesh_op *looked; /* that nfc_mesh_look() waits for; NULL: none */
 	uint64_t look_end; /* when it shall do so no more */
 	/* The load. */
@@ -64,11 +67,11 @@ struct mesh_node {
 	struct pair *pair;
 	uint64_t count[NFC_MESH_COUNTS];
 	struct nfc_packet pong[MESH_PONGS]; /* answers that wait for room */
-	uint32_t pinged, ponged; /* of those, how many came and went */
+	uint32_t pinged, ponged; /* of those, how many arrived and were sent */
 	/* Channels between nodes: mesh_far.c. */
 	const struct mesh_far *far; /* NULL: this node has none */
 	struct nfc_near *nears; /* hosts here, each of a device elsewhere */
-	uint32_t far_epoch; /* of the client that came last */
+	uint32_t far_epoch; /* of the client that was attached last */
 	struct far_seat *seats; /* of hosts elsewhere at the device here */
 	struct mesh_place *places; /* hosts of it that joints lead from and to */
 	struct mesh_place *own; /* those of hosts here at the device here; kept */
@@ -76,8 +79,8 @@ struct mesh_node {
 	uint32_t span_number; /* the last that was given here */
 	struct nfc_hosted *device; /* NULL: there is none */
 	struct nfc_config shape; /* of that device */
-	pthread_mutex_t seating; /* one host comes or goes at a time */
-	bool closing; /* no more hosts come */
+	pthread_mutex_t seating; /* one host is attached or detached at a time */
+	bool closing; /* no more hosts are attached */
 };
 
 struct mesh_thread {
@@ -91,12 +94,12 @@ struct mesh_thread {
 	uint32_t first, last; /* its nodes; the last is none of them */
 	uint64_t due; /* no node of it is due before */
 	uint64_t busy_ns; /* when a packet moved last */
-	/* A bit for each node that something came for: step it. */
+	/* A bit for each node that received something: step it. */
 	_Alignas(64) _Atomic uint64_t ready[NFC_MESH_NODES_MAX / 64];
 };
 
 struct nfc_mesh {
-	void *whole; /* to be freed, as what lies behind the nodes */
+	void *whole; /* to be freed, as the memory behind the nodes */
 	void *whole_nodes;
 	struct nfc_mesh_config config;
 	uint32_t nodes;
@@ -105,14 +108,14 @@ struct nfc_mesh {
 	struct mesh_thread thread[NFC_MESH_THREADS_MAX];
 	_Atomic bool halt;
 	int wakes; /* eventfd: there is something in ended */
-	_Atomic bool looks; /* somebody is in nfc_mesh_look() */
-	pthread_cond_t looked; /* whom the end of his operation wakes */
-	_Atomic(struct nfc_mesh_op *) ended; /* whose waiters are parked, last first */
+	_Atomic bool looks; /* a thread is in nfc_mesh_look() */
+	pthread_cond_t looked; /* signalled at the end of the operation that it waits for */
+	_Atomic(struct nfc_mesh_op *) ended; /* with parked waiters, last first */
 	struct nfc_mesh_op *taken; /* of those, by nfc_mesh_ended() */
 };
 
 uint64_t nfc_mesh_now(struct nfc_mesh *m);
-/* Have a node's thread look at it. */
+/* Have a node's thread step it. */
 void nfc_mesh_kick(struct mesh_node *n);
 /*
  * The same, but step the node at once if that thread sleeps: to wake it takes longer. It
@@ -125,22 +128,25 @@ void nfc_mesh_assist(struct mesh_node *n);
 /* The node starts, or ends: its windows and operations end with it. */
 void nfc_mesh_rma_start(struct mesh_node *n);
 void nfc_mesh_rma_end(struct mesh_node *n);
-/* What a step of the node does for them. */
+/* The part of a node's step that serves them. */
 void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now);
 /* As nfc_mesh_window(), of a node that is held. */
 int nfc_mesh_add_window(struct mesh_node *n, void *memory, uint64_t size,
 			uint32_t access, uint64_t *key);
-/* Have nfc_mesh_ended() called: a node was let go that wakes. */
+/* Have nfc_mesh_ended() called: a node with `wakes` set was unlocked. */
 void nfc_mesh_wake(struct nfc_mesh *m);
 
-/* What mesh_far.c does at a node, which is held. */
+/* Calls of mesh_far.c at a node, which is held. */
 struct mesh_far {
-	/* A packet that is not of the mesh's own kinds came. */
+	/* A received packet that is not of the mesh's own kinds. */
 	void (*deliver)(struct mesh_node *n, const struct nfc_packet *p,
 			const struct nfc_fifo *f, uint32_t at);
-	/* In a step, behind what came: send what hosts and devices say; when to come back. */
+	/*
+	 * In a step, after received packets: send for hosts and devices;
+	 * returns when to run again.
+	 */
 	uint64_t (*step)(struct mesh_node *n);
-	/* Did something come since that step? */
+	/* Has anything arrived since that step? */
 	bool (*stirred)(const struct mesh_node *n);
 	void (*free)(struct mesh_node *n);
 };

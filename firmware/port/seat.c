@@ -30,7 +30,7 @@ static void drop_memory(struct epoch *epoch, struct seat *s)
 	}
 }
 
-/* The state is mapped once, and zero again for each host: engines may look at it. */
+/* The state is mapped once, and zeroed for each host: engines may read it. */
 static int give_memory(struct epoch *epoch, struct seat *s)
 {
 	const struct nfc_config *c = &epoch->config;
@@ -73,7 +73,9 @@ void port_seats_free(struct epoch *epoch)
 
 /* ---- sleep and wake ---- */
 
-/* A thread that is not the host's woke the island: its own word says so. */
+/*
+ * A thread that is not the host's woke the island: its own word records that.
+ */
 void port_seats_wake(struct epoch *epoch, uint32_t island)
 {
 	if (!atomic_exchange(&epoch->awake[island], 1)) /* SYNC: island park */
@@ -89,8 +91,8 @@ static void add_word(struct futex_waitv *v, uint32_t *n, void *word,
 }
 
 /*
- * A host that is detached meanwhile takes its area away: then the kernel refuses
- * the list, and the island looks again.
+ * A host that is detached meanwhile takes its area away: then the kernel
+ * refuses the list, and the island checks again.
  */
 void port_seats_sleep(struct epoch *epoch, uint32_t island, uint64_t until_ns)
 {
@@ -133,7 +135,7 @@ void port_seat_ring(struct epoch *epoch, uint32_t host)
 	(void)n;
 }
 
-/* ---- hosts that come and go ---- */
+/* ---- hosts that are attached and detached ---- */
 
 static void take_back(struct epoch *epoch, struct seat *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hosts of a hosted device: the memory each gets, and how islands sleep until
- * one of them rings. A device has one host, which is this process or whoever is
- * behind its bus, or it is shared, and its hosts are other processes that come
- * and go, each with a bus of its own.
+ * one of them rings. A device has one host, which is this process or the one
+ * behind its bus. Or it is shared: then its hosts are other processes that are
+ * attached and detached, each with a bus of its own.
  */
 #ifndef PORT_SEAT_H
 #define PORT_SEAT_H
@@ -15,10 +15,13 @@ struct nfc_bus;
 struct nfc_hosted_far;
 struct nfc_hosted_joints;
 
-/* What the port has of a host. Of who attaches and detaches, but for `area`. */
+/*
+ * The port's state of a host. Owned by the thread that attaches and detaches,
+ * except `area`.
+ */
 struct seat {
 	struct nfc_seat core; /* its state stays until the device's end */
-	_Atomic(struct nfc_area *) area; /* whose words islands sleep on; NULL: none */
+	_Atomic(struct nfc_area *) area; /* islands sleep on its words; NULL: none */
 	bool used; /* by a host of a shared device */
 	struct nfc_bus *bus; /* of a host of a shared device that is near */
 	int doorbell; /* a socket to it, a duplicate; -1: none */

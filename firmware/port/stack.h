@@ -6,7 +6,9 @@
 #include "../nfc_port.h"
 
 enum {
-	/* Bytes below a stack that nobody may touch: a whole large array. */
+	/*
+	 * Bytes below a stack that must not be accessed: a whole large array.
+	 */
 	PORT_STACK_GUARD = 1 << 20,
 };
 
@@ -14,7 +16,7 @@ enum {
 int port_stack_init(void *self, struct nfc_stack *s,
 		    void (*enter_fn)(void *arg), void *arg);
 void port_stack_free(void *self, struct nfc_stack *s);
-/* Does an address lie in the guard of a stack? */
+/* Is an address in the guard of a stack? */
 bool port_stack_guards(const struct nfc_stack *s, const void *address);
 
 /* Does a stack pointer belong to a stack, be it overrun? */

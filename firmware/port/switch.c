@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Stack switching for the hosted port. The callee-saved registers go on the
- * old stack, its pointer into the record, and the same back from the other.
+ * Stack switching for the hosted port. It saves the callee-saved registers on
+ * the old stack and the stack's pointer in its record, and restores both from
+ * the other.
  */
 #define _GNU_SOURCE
 #include "switch.h"
@@ -275,7 +276,7 @@ void port_switch(struct nfc_stack *from, struct nfc_stack *to)
 {
 	struct fiber scheduler, *f = from->port;
 
-	if (!f) { /* the thread's own stack has no record: it lies here */
+	if (!f) { /* the thread's own stack has no record: it is here */
 		from->port = f = &scheduler;
 		swapcontext(&f->context, &((struct fiber *)to->port)->context);
 		from->port = NULL;

@@ -17,7 +17,10 @@ void port_switch(struct nfc_stack *from, struct nfc_stack *to);
  */
 uintptr_t port_switch_pc(const void *context);
 uintptr_t port_switch_sp(const void *context);
-/* Where they are known: go on with enter(arg) on s instead, of which nothing is used. */
+/*
+ * On known processors: resume with enter(arg) on s instead, of which nothing is
+ * used.
+ */
 void port_switch_again(void *context, const struct nfc_stack *s,
 		       void (*enter)(void *arg), void *arg);
 

@@ -25,7 +25,9 @@
 #error "which machine are images for?"
 #endif
 
-/* What ends the process of the device, or is called when that ends. */
+/*
+ * Functions that end the process of the device, or register a call at its end.
+ */
 static const char *const vet_refused[] = {
 	"_Exit",	 "__cxa_at_quick_exit",
 	"__cxa_atexit",	 "_exit",
@@ -233,7 +235,10 @@ static int vet_symbol(const struct vet *v, uint64_t index)
 	return 0;
 }
 
-/* What the image needs of others, and what it would run to find out. */
+/*
+ * Check the symbols that the image needs, and the code that would run to
+ * resolve them.
+ */
 static int vet_relocations(const struct vet *v, uint64_t address, uint64_t size)
 {
 	const uint8_t *at = vet_at(v, address, size);
@@ -304,7 +309,7 @@ static bool vet_text(const uint8_t *file, uintptr_t start, const char *text)
 	return true;
 }
 
-/* One of another version ends the check: nobody reads on. */
+/* A program of another version ends the check: no caller reads past it. */
 bool port_vet_table(const uint8_t *file, uintptr_t start,
 		    const struct nfc_program *table)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images, looked at before the dynamic linker sees them: that dies of one that was cut short,
- * and would run code of an image where no crash can be contained. Record 0053.
+ * Checks images before the dynamic linker reads them. The linker crashes on one
+ * that was cut short, and would run code of an image where no crash can be
+ * contained. Record 0053.
  */
 #ifndef PORT_VET_H
 #define PORT_VET_H

@@ -65,7 +65,7 @@ bool nfc_wire_plain(const struct nfc_wire *w)
 	       !w->faults.flip && !w->faults.drop && !w->faults.repeat;
 }
 
-/* Room in the ring, as the head was last looked at. */
+/* Room in the ring, by the last read of the head. */
 static uint64_t ring_room(const struct nfc_wire *w)
 {
 	return w->config.words -
@@ -88,7 +88,7 @@ uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now)
 		room = ring_room(w);
 	}
 	if (w->faults.repeat)
-		room /= 2; /* each may come twice */
+		room /= 2; /* each may arrive twice */
 	if (!w->config.word_ps)
 		return (uint32_t)room;
 	waiting = w->free_ps > now * 1000 ?
@@ -160,7 +160,7 @@ static void put_word(struct nfc_wire *w, struct nfc_word word, uint64_t now)
 }
 
 /*
- * Words of a plain wire are written where they go, beyond the end of the ring too;
+ * Words of a plain wire are written in place, beyond the end of the ring too;
  * those of any other are written aside and put one by one.
  */
 static struct nfc_word *reserve(struct nfc_wire *w, uint32_t room, uint32_t *n)

@@ -15,8 +15,8 @@ struct nfc_wire_faults {
 	uint64_t seed;
 	uint32_t flip; /* one bit of it changes */
 	uint32_t drop; /* it is lost */
-	uint32_t repeat; /* it comes twice */
-	uint32_t stall; /* it comes stall_ns later, and none after it before */
+	uint32_t repeat; /* it arrives twice */
+	uint32_t stall; /* it arrives stall_ns later, and none after it before */
 	uint64_t stall_ns;
 };
 
@@ -39,7 +39,7 @@ struct nfc_wire {
 	_Atomic bool dated; /* words take time, or did: dues are to be read */
 	/* Written by the side that puts. */
 	_Alignas(64) _Atomic uint64_t tail;
-	uint64_t seen; /* head as it was last looked at */
+	uint64_t seen; /* head, as it was last read */
 	bool aside; /* the place that was reserved is not the ring's */
 	uint64_t free_ps; /* when the wire has sent all that was put */
 	uint64_t random, held_ns; /* held: no word arrives before */
@@ -71,7 +71,7 @@ void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
 /* Where words may be written, and how many: at most NFC_LINK_BURST. */
 struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now);
-/* As nfc_wire_reserve(): all that lie together. */
+/* As nfc_wire_reserve(): all that are contiguous. */
 struct nfc_word *nfc_wire_reserve_all(struct nfc_wire *w, uint32_t *n,
 				      uint64_t now);
 /* That many of them are on their way. */
@@ -83,7 +83,7 @@ void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now);
 bool nfc_wire_commit_wakes(struct nfc_wire *w, uint32_t n, uint64_t now);
 /* When a wire that is timed and full has room again; UINT64_MAX: it has. */
 uint64_t nfc_wire_again(const struct nfc_wire *w, uint64_t now);
-/* The side that takes: words that arrived and lie together, and how many. */
+/* The side that takes: contiguous words that arrived, and how many. */
 const struct nfc_word *nfc_wire_peek(struct nfc_wire *w, uint32_t *n,
 				     uint64_t now);
 /* That many of them were used. */
@@ -91,8 +91,8 @@ void nfc_wire_release(struct nfc_wire *w, uint32_t n);
 /* As nfc_wire_release(). Returns whether the side that puts found no room, and waits. */
 bool nfc_wire_release_wakes(struct nfc_wire *w, uint32_t n);
 /*
- * A side that waits looks once more after this: it sees what the other did, or the
- * other sees that it waits.
+ * A side that waits checks once more after this: it sees what the other did, or
+ * the other sees that it waits.
  */
 void nfc_wire_before_waiting(void);
 /* When the next word arrives; UINT64_MAX: none is under way. */
