@@ -93,8 +93,8 @@ enum nfc_type {
 };
 
 /*
- * One status for every refusal and failure. The Go sentinel, the errno and the
- * gRPC code of each stand in one table, bridge/status.go.
+ * One status for every refusal and failure. One table, bridge/status.go, has
+ * the Go sentinel, the errno and the gRPC code of each.
  */
 enum nfc_status {
 	NFC_OK = 0,
@@ -270,9 +270,9 @@ NFC_ABI_OFF(nfc_begin, timeout_ns, 16);
 NFC_ABI_OFF(nfc_begin, rsvd, 24);
 
 /*
- * EAGER: a transfer whose pages travel with its size. On h2d it is an offer like
- * IND_BEGIN. With NFC_LIST_D2H it says where the bytes of that transaction go: the
- * one offered, or the next one if nothing is.
+ * EAGER: a transfer whose pages are sent with its size. On h2d it is an offer
+ * like IND_BEGIN. With NFC_LIST_D2H its entries are the pages for the bytes of
+ * that transaction: the one offered, or the next one if nothing is.
  */
 struct nfc_eager {
 	nfc_le64 transaction;
@@ -306,7 +306,7 @@ struct nfc_ack {
 	nfc_le16 state; /* enum nfc_state */
 	nfc_le16 status; /* enum nfc_status */
 	nfc_le32 fault_index; /* entry within the list that failed */
-	nfc_le32 direction; /* enum nfc_direction: whose transaction */
+	nfc_le32 direction; /* enum nfc_direction: direction of the transaction */
 	nfc_le64 begin_ns; /* device clock: transaction arrived */
 	nfc_le64 now_ns; /* device clock: this record was written */
 };
@@ -331,7 +331,7 @@ enum nfc_direction {
 /* FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER, READY: a transaction is named. */
 struct nfc_note {
 	nfc_le64 transaction;
-	nfc_le32 direction; /* enum nfc_direction: whose transaction */
+	nfc_le32 direction; /* enum nfc_direction: direction of the transaction */
 	nfc_le32 status; /* enum nfc_status: why */
 	nfc_le64 rsvd[5];
 };
@@ -357,9 +357,9 @@ NFC_ABI_OFF(nfc_close, rsvd, 16);
 /* Capability bits of HELLO. */
 enum nfc_capability {
 	NFC_CAP_LOAD = 1 << 0, /* programs load at run time */
-	NFC_CAP_EAGER = 1 << 1, /* EAGER, of so many entries as hello.eager says */
+	NFC_CAP_EAGER = 1 << 1, /* EAGER, of at most hello.eager entries */
 	NFC_CAP_RUNS = 1 << 2, /* lists may have NFC_LIST_RUNS */
-	NFC_CAP_HOST_RINGS = 1 << 3, /* rings to the host lie in nfc_area.host_area */
+	NFC_CAP_HOST_RINGS = 1 << 3, /* rings to the host are in nfc_area.host_area */
 	NFC_CAP_ROUNDS = 1 << 4, /* ACK(MOVING) for each list to the host */
 	NFC_CAP_READY = 1 << 5, /* a host answers OFFER, of another host, with READY */
 	NFC_CAP_NAMES = 1 << 6, /* LISTEN and CONNECT take a name */
@@ -530,7 +530,7 @@ enum nfc_control_op {
 enum nfc_guests {
 	NFC_GUESTS_NONE = 0,
 	NFC_GUESTS_HERE = 1, /* of the same device */
-	NFC_GUESTS_ALL = 2, /* of other nodes as well, where it comes to */
+	NFC_GUESTS_ALL = 2, /* of other nodes as well, which the host connects to */
 };
 
 /*
@@ -588,7 +588,7 @@ NFC_ABI_OFF(nfc_line, rsvd, 8);
 
 /*
  * The first page of the mailbox area. Offsets are from its start.
- * Who writes: (D) the device, (H) the host.
+ * Writers: (D) the device, (H) the host.
  */
 struct nfc_area {
 	nfc_le32 magic; /* (D) NFC_MAGIC */
@@ -648,8 +648,9 @@ NFC_ABI_OFF(nfc_mailbox, h2d_head, 0);
 NFC_ABI_OFF(nfc_mailbox, d2h_head, 64);
 
 /*
- * With NFC_CAP_HOST_RINGS: what a side polls of the other's lies in memory of the
- * host's own, of whole pages, which it gives zeroed. Behind this come the d2h rings,
+ * With NFC_CAP_HOST_RINGS: memory of the host's own, of whole pages, which it
+ * gives zeroed. Its words replace those of the area. Behind this structure are
+ * the d2h rings,
  * mailbox by mailbox, and the park words; those of the area, its heartbeat, island
  * words and counters are not used. (D) the device, (H) the host.
  */
@@ -663,7 +664,7 @@ NFC_ABI_OFF(nfc_host_area, heartbeat, 0);
 NFC_ABI_OFF(nfc_host_area, island, 64);
 NFC_ABI_OFF(nfc_host_area, mailbox, 1088);
 
-/* Sizes of what lies in an area beside slots. */
+/* Sizes of the parts of an area beside slots. */
 enum nfc_sizes {
 	NFC_AREA_SIZE = sizeof(struct nfc_area),
 	NFC_MAILBOX_SIZE = sizeof(struct nfc_mailbox), /* before its slots */

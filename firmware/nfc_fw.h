@@ -8,7 +8,7 @@
  *	ch.SendInd    ═══ DMA ══►    channel_read_ind
  *	ch.ReceiveInd ◄══ DMA ═══    channel_write_ind
  *
- * Every call is a rendezvous: it blocks the calling process, and nobody else,
+ * Every call is a rendezvous: it blocks the calling process, and no other,
  * until the host's end takes part. Calls return a count or 0, or the negated
  * enum nfc_status. A process runs on one island, cooperatively: it is switched
  * away from only inside these calls, so a long computation must call
@@ -22,7 +22,7 @@
 struct nfc_channel;
 struct nfc_process;
 
-/* What the host offers on a channel. */
+/* The message or transfer that the host offers on a channel. */
 struct nfc_offer {
 	uint32_t indirect; /* 0: a message; 1: a transfer */
 	uint32_t rsvd;
@@ -34,7 +34,7 @@ enum nfc_stack_limits {
 	NFC_STACK_MAX = 16 << 20, /* an image with a program that asks for more is refused */
 };
 
-/* What hosts may do with a window, ored. */
+/* The accesses to a window that hosts may make, ored. */
 enum nfc_window_access {
 	NFC_WINDOW_READ = 1, /* get */
 	NFC_WINDOW_WRITE = 2, /* put */
@@ -69,7 +69,8 @@ struct nfc_api {
 	 * As channel_read, but report a transfer: take a message and
 	 * return its length with offer->indirect 0, or return 0 with
 	 * offer->indirect 1 and the transfer's size, still offered. The way to
-	 * serve whatever comes at the speed of channel_read.
+	 * serve messages and transfers in any order at the speed of
+	 * channel_read.
 	 */
 	int (*channel_read_any)(struct nfc_channel *ch, void *buf, size_t n,
 				struct nfc_offer *offer);
@@ -164,11 +165,12 @@ struct nfc_api {
 			       struct nfc_channel **ch);
 
 	/*
-	 * Make [address, address + size) a window: hosts at any node of the fabric
-	 * put to it or get from it, as enum nfc_window_access says, by the key, while
-	 * this process does anything at all. It is told of neither. A window ends with
-	 * nfc_revoke(), with its memory or with the process; nothing touches that
-	 * memory any more then. Who is to know the key is told it over a channel.
+	 * Make [address, address + size) a window: hosts at any node of the
+	 * fabric put to it or get from it, as enum nfc_window_access permits,
+	 * by the key, at any time. This process is notified of neither. A
+	 * window ends with nfc_revoke(), with its memory or with the process;
+	 * no access reaches that memory any more then. Pass the key over a
+	 * channel.
 	 * -NFC_ERANGE: not memory that this process allocated, all of it at once.
 	 * -NFC_EINVAL: access makes no sense. -NFC_ETOOLARGE: over 64 MiB.
 	 * -NFC_ENOMEM: the host has 64 windows there, or the node 256, or 256 MiB.

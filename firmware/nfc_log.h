@@ -56,7 +56,7 @@ static inline void nfc_put_number(struct nfc_line_text *l, uint64_t n,
 		nfc_put_char(l, digit[--count]);
 }
 
-/* What stands between % and the letter of a conversion. */
+/* The part of a conversion between % and its letter. */
 struct nfc_conversion {
 	int width;
 	int wide; /* 64 bits */

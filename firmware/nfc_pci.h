@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
 /*
  * The device as a PCI function: ids, BARs and registers. The mailbox area of
- * nfc_abi.h lies at the start of BAR 2; docs/device-spec.md is the manual.
+ * nfc_abi.h is at the start of BAR 2; docs/device-spec.md is the manual.
  *
  * Registers are 32 bits wide, little-endian, accessed whole. A read of all ones
- * from ID means that the device is gone.
+ * from ID means that the device was removed.
  */
 #ifndef NFC_PCI_H
 #define NFC_PCI_H
@@ -78,7 +78,8 @@ enum nfc_pci_status {
 	NFC_PCI_STATUS_STATE = 0xff, /* mask: enum nfc_device_state */
 	NFC_PCI_STATUS_DMA = 1 << 8, /* the DMA engines may run */
 	NFC_PCI_STATUS_BUSY = 1 << 9, /* a RESET or QUIESCE is under way */
-	NFC_PCI_STATUS_WATCHDOG = 1 << 10, /* no host beat came in time: DMA is fenced */
+	NFC_PCI_STATUS_WATCHDOG =
+		1 << 10, /* no host heartbeat arrived in time: DMA is fenced */
 };
 
 /* CONTROL: write one of these; STATUS.BUSY clears when it is done. */

@@ -63,9 +63,9 @@ struct nfc_config {
 };
 
 /*
- * What the port gives a host: zeroed, page-aligned, and there until it is
- * detached. The state stays readable until nfc_device_fini(), also when the port
- * has made it zero again: an engine may still look at a transfer that ended.
+ * Memory that the port gives a host: zeroed, page-aligned, and there until it
+ * is detached. The state stays readable until nfc_device_fini(), also when the
+ * port has zeroed it again: an engine may still read a transfer that ended.
  */
 struct nfc_seat {
 	void *area; /* of mailboxes, nfc_area_size() bytes */
@@ -73,7 +73,7 @@ struct nfc_seat {
 	void *memory[NFC_MEMORY_COUNT]; /* device memory, config.memory[] bytes */
 	uint32_t epoch; /* increments with each start of this host */
 	bool no_load; /* it may load no programs: they run as the device */
-	uint64_t user; /* whose it is; 0: nobody knows */
+	uint64_t user; /* uid of the owner; 0 if unknown */
 };
 
 /*
@@ -114,10 +114,10 @@ struct nfc_port {
 	int (*dma_write)(void *self, uint32_t host, uint64_t bus,
 			 const void *from, uint64_t len);
 	/*
-	 * Copy from one host's memory to another's, or to its own. False: nothing is
-	 * known of the bytes, and the core moves the piece by the two above, which say
-	 * why; always for a host whose pieces may be NFC_PENDING. Any thread. NULL: it
-	 * never can.
+	 * Copy from one host's memory to another's, or to its own. False: the
+	 * bytes at the target are undefined, and the core moves the piece by
+	 * the two calls above, which return the cause; always for a host whose
+	 * pieces may be NFC_PENDING. Any thread. NULL: it never can.
 	 */
 	bool (*dma_copy)(void *self, uint32_t to, uint64_t to_bus,
 			 uint32_t from, uint64_t from_bus, uint64_t len);
@@ -138,11 +138,14 @@ struct nfc_port {
 	 */
 	int (*locate)(void *self, uint32_t host, uint64_t id);
 	/*
-	 * A process asks for a target that is elsewhere: the port holds the joint, of that
-	 * index, until nfc_joint_drop(). 0, and nfc_joint_joined() follows, or a negated
-	 * status. Bits 24 to 31 of the id go with it. What the device says over it, or that its end is over, is told by carry.
-	 * fetch is a dma_read from what the other end offers, with NFC_EABORTED in place of
-	 * all that may fail; at is {its transaction:16 | offset:48}. Any thread.
+	 * A process connects to a target at another node: the port holds the
+	 * joint, of that index, until nfc_joint_drop(). 0, and
+	 * nfc_joint_joined() follows, or a negated status. The port also sends
+	 * bits 24 to 31 of the id. The device calls carry when it has put
+	 * something into the joint, and when its own end is over. fetch is a
+	 * dma_read from the bytes that the other end offers, with NFC_EABORTED
+	 * in place of all that may fail; at is {its transaction:16 |
+	 * offset:48}. Any thread.
 	 */
 	int (*join)(void *self, uint32_t host, struct nfc_joint *joint,
 		    uint32_t index, uint64_t id);
@@ -167,7 +170,10 @@ struct nfc_port {
 	void (*wake_engines)(void *self);
 	/* Monotonic nanoseconds. Any thread. */
 	uint64_t (*now)(void *self);
-	/* One line, of a host's process, for whoever operates the device. Any thread. */
+	/*
+	 * Print one line, of a host's process, for the operator of the device.
+	 * Any thread.
+	 */
 	void (*log)(void *self, uint32_t host, const char *line, uint64_t len);
 	/*
 	 * Sleep until the island's doorbell in some host's area (island[i].word,
@@ -180,7 +186,8 @@ struct nfc_port {
 	/* Wake a sleeping island from another. Any thread. */
 	void (*wake)(void *self, uint32_t island);
 	/*
-	 * What sensors read, as a diagnostic word: readings of the parts they watch,
+	 * The sensors' readings, as a diagnostic word: readings of the parts
+	 * they watch,
 	 * current, voltage, temperature, links or any other. Asked once for each
 	 * heartbeat. Any thread. NULL: there are none.
 	 */
@@ -215,7 +222,7 @@ uint64_t nfc_device_size(const struct nfc_config *config);
 
 /*
  * Build a device in zeroed memory of nfc_device_size() bytes, with a host 0 if
- * there is a seat for it, whose HELLO is written. The port stays the caller's and
+ * there is a seat for it, and write its HELLO. The port stays the caller's and
  * must outlive the device. After an error the device holds nothing of it.
  */
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
@@ -229,8 +236,8 @@ int nfc_host_attach(struct nfc_device *dev, uint32_t host,
 		    const struct nfc_seat *seat);
 /*
  * Forget a host that is attached: its processes end where they are, its DMA
- * stops, its images are unloaded. Returns when nothing of the device reaches its
- * seat any more, or when the device was told to halt.
+ * stops, its images are unloaded. Returns when the device cannot reach its seat
+ * any more, or when the device was halted.
  */
 void nfc_host_detach(struct nfc_device *dev, uint32_t host);
 /*
@@ -244,8 +251,9 @@ void nfc_island_run(struct nfc_device *dev, uint32_t island);
 /*
  * Run an island on the calling thread until it has nothing to do, some tens of
  * microseconds at most, beside the thread of nfc_island_run(), which does the
- * rest. Processes that are not prompt are left to that. Returns who else runs it,
- * and will look for new messages once more, or NFC_OWNER_NONE: it ran here. Answers
+ * rest. Processes that are not prompt are left to that. Returns the other
+ * owner, which will check for new messages once more, or NFC_OWNER_NONE: it ran
+ * here. Answers
  * that a sleeping call waits for ring no doorbell then: bit i of unheard asks the
  * caller to drain the island's i-th mailbox. Any thread, until nfc_device_fini().
  */
@@ -253,7 +261,10 @@ enum nfc_owner { NFC_OWNER_NONE, NFC_OWNER_THREAD, NFC_OWNER_CALL };
 
 enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t island,
 				 uint64_t *unheard);
-/* What an island runs, and since when: the last moment it served anybody. */
+/*
+ * The process that an island runs, and the last moment at which the island
+ * served any.
+ */
 struct nfc_computing {
 	uint64_t process;
 	uint32_t island;
@@ -267,7 +278,7 @@ bool nfc_island_computes(struct nfc_device *dev, uint32_t island,
 /* The stack of that process, NULL if there is none. The thread that runs the island. */
 const struct nfc_stack *nfc_island_stack(struct nfc_device *dev,
 					 uint32_t island);
-/* What crashed, and where its thread goes on. */
+/* The crashed process, and the function in which its thread resumes. */
 struct nfc_crashed {
 	uint32_t host;
 	uint32_t first, ports; /* its targets */
@@ -279,7 +290,8 @@ struct nfc_crashed {
 /*
  * The process that an island runs did, on the calling thread, what ends a program.
  * If it was in the code of a loaded image, and not in the firmware, it has crashed:
- * the thread goes on with enter(arg) instead, which writes line to the log of the
+ * the thread continues with enter(arg) instead, which writes line to the log of
+ * the
  * process's host and ends the process as if it had returned. line is read until
  * then. False: it cannot be contained, and nothing has changed. Signal handlers may
  * call it.
@@ -321,32 +333,36 @@ void nfc_joint_joined(struct nfc_joint *joint, const struct nfc_joined *answer);
 struct nfc_joint_rings nfc_joint_rings(struct nfc_joint *joint);
 /* There are slots in `in`. */
 void nfc_joint_came(struct nfc_joint *joint);
-/* The other end is gone, without a word: this one closes, after what came before. */
+/*
+ * The other end was lost without a notice: close this end, after its received
+ * slots.
+ */
 void nfc_joint_lost(struct nfc_joint *joint);
-/* Has the device done with it, but for what lies in `out`? */
+/* Has the device done with it, except for the slots in `out`? */
 bool nfc_joint_over(struct nfc_joint *joint);
 /* Copy from what is offered to the other end; NFC_EABORTED: that is not offered. */
 int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len);
 /* The port uses the joint no more. */
 void nfc_joint_drop(struct nfc_joint *joint);
 
-/* A process elsewhere asks for a host that listens. */
+/* A process elsewhere connects to a host that listens. */
 struct nfc_visit {
-	struct nfc_whose from; /* the host whose process it is */
-	struct nfc_whose to; /* the host that it asks for */
+	struct nfc_whose from; /* the host of that process */
+	struct nfc_whose to; /* the host that it connects to */
 	uint32_t node; /* address of the node that it is at */
 	uint32_t target; /* {number of the process there:8 | the listener's id:24} */
 };
 
 /*
- * The same as nfc_joint_ask(), for a host that listens at this node: the joint carries no
- * slots, and says that the process waits for that host. The answer has its owner for h2d and
- * its home for d2h. -NFC_ENOTARGET: that host has no such listener.
+ * The same as nfc_joint_ask(), for a host that listens at this node: the joint
+ * carries no slots, and announces that the process waits for that host. The
+ * answer has its owner for h2d and its home for d2h. -NFC_ENOTARGET: that host
+ * has no such listener.
  */
 int nfc_visit_ask(struct nfc_device *dev, uint32_t host,
 		  const struct nfc_visit *visit, struct nfc_joint **joint,
 		  uint32_t *index);
-/* Was the host told of the process? It has to come for it. */
+/* Was the host notified of the process? It then has to connect to it. */
 bool nfc_visit_told(struct nfc_joint *joint);
 
 /*

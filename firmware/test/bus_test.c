@@ -55,7 +55,7 @@ static int map(struct nfc_bus *bus, uint64_t page, uint64_t pages,
 				});
 }
 
-/* What the table must hold: per page of bus addresses, its range and place. */
+/* The expected table: per page of bus addresses, its range and place. */
 struct model {
 	struct {
 		uint32_t range; /* 0: none */

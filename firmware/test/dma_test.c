@@ -226,7 +226,10 @@ CASE(pieces_are_begun_side_by_side)
 	rig_free(r);
 }
 
-/* What the port has begun it may still write: an abort waits for its answers. */
+/*
+ * The port may still write a piece that it has begun: an abort waits for its
+ * answers.
+ */
 CASE(an_abort_waits_for_pieces_that_were_begun)
 {
 	struct rig *r = rig_new(NULL);

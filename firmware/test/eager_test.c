@@ -127,7 +127,7 @@ CASE(busy_pages_are_tried_again)
 	}
 }
 
-/* What a host may not put is answered on h2d, and dropped where nothing is offered. */
+/* An invalid EAGER is answered on h2d, and dropped where nothing is offered. */
 static void check_bad(struct nfc_eager e, uint64_t count, uint32_t status)
 {
 	for (uint32_t d = NFC_H2D; d <= NFC_D2H; d++) {
@@ -187,7 +187,7 @@ CASE(pages_without_the_capability)
 	}
 }
 
-/* What is posted goes with the half. */
+/* Posted pages end with the half. */
 CASE(a_close_forgets_the_pages)
 {
 	struct rig *r = rig_new(shape);

@@ -2,7 +2,7 @@
 /*
  * Every call of the hosted firmware to its system fails, one at a time: for n =
  * 1, 2, … a device is booted, used and closed with the nth call failing, until a
- * run has none left. What could not be done returns a status, works when it is
+ * run has none left. A call that failed returns a status, works when it is
  * tried again, and nothing is leaked.
  */
 #define _GNU_SOURCE
@@ -121,7 +121,7 @@ static int use_image(struct stage *s)
 	return 0;
 }
 
-/* What the log is told comes out of it. */
+/* A line that is sent to the log is received from it. */
 static int write_log(struct stage *s)
 {
 	char line[NFC_PAYLOAD_SIZE] = "a line", back[NFC_PAYLOAD_SIZE];
@@ -398,8 +398,8 @@ static void until_computing(struct stage *s, uint32_t island)
 
 /*
  * A program keeps its island while the device restarts: the next epoch needs an
- * area of its own. Without memory for it the restart after that makes it. What
- * that thread kept is freed by whoever comes after it has left.
+ * area of its own. Without memory for it the restart after that makes it. The
+ * memory of that thread is freed by the next open or close after it has left.
  */
 CASE(restarts_beside_a_thread_that_stays)
 {

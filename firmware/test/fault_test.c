@@ -232,7 +232,9 @@ static void explains(void)
 	*(volatile uint8_t *)bad_byte = 1;
 }
 
-/* Who owns the thread is asked, then the process dies of it as ever. */
+/*
+ * The thread's owner is called, then the process dies of the fault as before.
+ */
 CASE(a_fault_that_its_owner_does_not_take_is_fatal)
 {
 	char line[16] = { 0 };

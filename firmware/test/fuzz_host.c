@@ -9,7 +9,7 @@
 
 enum {
 	TO_SERVICES = 4,
-	TO_PROGRAMS = 2, /* with a port each; of who listens the last is a listener's */
+	TO_PROGRAMS = 2, /* with a port each; at the listening host the last is a listener's */
 	TO_HOSTS = 2,
 	TARGETS = TO_SERVICES + TO_PROGRAMS + TO_HOSTS,
 	GUEST_MS = 20, /* between two channels that one opens */
@@ -41,9 +41,9 @@ static uint8_t spoil_word, spoil_bit; /* of the next slot, if any */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- processes that connect to who listens ---- */
+/* ---- processes that connect to the listening host ---- */
 
-/* What it gives back: the transfer that came, or the message. */
+/* The process returns the transfer that it received, or the message. */
 static int visit(struct nfc_channel *ch, uint64_t memory)
 {
 	uint8_t message[NFC_PAYLOAD_SIZE];
@@ -243,7 +243,9 @@ static void note_open(struct party *p, const struct nfc_control *c)
 	p->targets[TARGETS - 1 - p->opens % TO_HOSTS] = p->opens;
 }
 
-/* Who connected: a process's target is the host's, as the others are. */
+/*
+ * Note a connection: the target of a process is the host's, as the others are.
+ */
 static void note_listener(struct party *p, const struct nfc_slot *s)
 {
 	if (p == &parties[1] && nfc_header_channel(s->header) == listening &&

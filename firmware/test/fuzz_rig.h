@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzz targets share: a small device whose every word is checked. A
+ * Code that the fuzz targets share: a small device whose every word is checked.
+ * A
  * failed check aborts, so that the fuzzer keeps the input.
  */
 #ifndef FUZZ_RIG_H
@@ -63,7 +64,10 @@ static void fuzz_take(struct rig *r, const struct nfc_slot *slot)
 	}
 }
 
-/* What a list names, or a transfer with its pages, may be read or written; nothing else may. */
+/*
+ * The pages of a list, or of a transfer with its pages, may be accessed; no
+ * others may.
+ */
 static void fuzz_offer(struct rig *r, const struct nfc_slot *slot)
 {
 	bool eager = nfc_header_type(slot->header) == NFC_TYPE_EAGER;

@@ -276,7 +276,7 @@ CASE(a_host_of_a_process_goes_with_a_transfer)
 	}
 }
 
-/* What was moved, and not committed yet, is the host's to end. */
+/* A transfer that was moved, and not committed yet, is ended by the host. */
 CASE(a_host_of_a_process_goes_before_the_commit)
 {
 	for (size_t i = 0; i < 2; i++) {

@@ -47,7 +47,7 @@ void visit_gives(struct visit *v, uint8_t byte);
 					  where & 2, guest);                    \
 		     v.pair.near; visit_free(&v), v.pair.near = NULL)
 
-/* What processes do: the channel, once they connected; … */
+/* Steps of processes: the channel, once they connected; … */
 struct nfc_channel *visit_connected(struct nfc_process *self, struct puppet *p);
 /* … to offer a message; to end; to wait for one, and return it. */
 void visit_offers(struct nfc_process *self, struct puppet *p);

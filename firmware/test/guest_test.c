@@ -32,7 +32,7 @@ CASE(messages_go_both_ways)
 	}
 }
 
-/* What the process offers it takes back when it is told to stop; the host's is given back. */
+/* A process that is stopped withdraws its own offer, and returns the host's. */
 CASE(a_message_is_given_back)
 {
 	EVERYWHERE(v, visiting, visit_offers)

@@ -69,7 +69,7 @@ static struct {
 	pthread_mutex_t seating; /* one comes or goes at a time */
 	uint32_t epochs;
 	enum ending ending;
-	_Atomic uint64_t id; /* of who listens; 0: nobody yet */
+	_Atomic uint64_t id; /* of the listener; 0: there is none yet */
 	_Atomic bool enough; /* visits */
 	_Atomic bool over; /* the processes' part of a round */
 	struct party near, far;
@@ -383,7 +383,7 @@ static void begin_listening(struct party *p)
 	CHECK_EQ(stage_open(&p->s, p->listener), 0);
 }
 
-/* Nobody is accepted any more. What was offered meanwhile is. */
+/* No further host is accepted. An offer that was made meanwhile is. */
 static void end_listening(struct party *p)
 {
 	struct nfc_control c = { .op = NFC_CONTROL_STOP, .a = p->listens };

@@ -20,7 +20,7 @@ void test_add(struct test_case *c);
 bool test_true(bool ok, const char *file, int line, const char *text);
 bool test_equal(uint64_t got, uint64_t want, const char *file, int line,
 		const char *text);
-/* What the command line gave after the test names' filter, or NULL. */
+/* The argument of the command line after the test names' filter, or NULL. */
 extern const char *test_argument;
 /* Failed checks of the running case. */
 unsigned int test_failures(void);

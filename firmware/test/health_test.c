@@ -63,7 +63,7 @@ CASE(a_sign_makes_its_part_sick_and_clears)
 	}
 }
 
-/* What comes and goes neither flickers nor heals. */
+/* A sign that appears and disappears makes a part neither flicker nor heal. */
 CASE(a_part_does_not_flicker)
 {
 	struct nfc_health h = { 0 };

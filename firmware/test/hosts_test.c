@@ -102,7 +102,7 @@ CASE(one_that_takes_all_takes_its_own)
 	rig_free(r);
 }
 
-/* Whatever a host writes to its area, the others are served. */
+/* The other hosts are served, no matter how one host writes to its area. */
 CASE(a_hostile_host_harms_itself_alone)
 {
 	struct rig *r = rig_new(shared), *hostile = rig_attach(r, 1);
@@ -392,7 +392,10 @@ static void whole_transfer(struct rig *h, uint32_t target, const uint8_t *buf)
 	host_send_lists(h, target, NFC_H2D, id, buf, LONG, 0, h->config.window);
 }
 
-/* Who moves eight transfers has no more pieces than who moves one. */
+/*
+ * A host that moves eight transfers gets no more pieces than a host that moves
+ * one.
+ */
 CASE(dma_of_hosts_alternates)
 {
 	struct rig *r = rig_new(shared), *other = rig_attach(r, 1);

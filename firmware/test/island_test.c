@@ -96,7 +96,7 @@ CASE(a_process_that_computes_is_named)
 	rig_free(r);
 }
 
-/* What needs the island ends; the rest goes on; later everything does. */
+/* Calls that need the island end; others continue; later all of them work. */
 CASE(control_does_not_wait_for_an_island_that_computes)
 {
 	struct puppet *p, *other;

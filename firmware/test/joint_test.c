@@ -378,7 +378,10 @@ static void closes(struct nfc_process *self, struct puppet *p)
 	stay(self);
 }
 
-/* Who connected hears that the target is gone, each time, and lets go by closing. */
+/*
+ * The connecting process finds the target closed, each time, and releases it by
+ * closing.
+ */
 CASE(the_caller_hears_the_close)
 {
 	static const role kinds[] = { ends, closes };
@@ -594,7 +597,7 @@ CASE(a_target_whose_island_does_not_answer)
 
 /* ---- hosts ---- */
 
-/* Whatever a joint is in the middle of, its host may go. */
+/* A host may be detached in any state of its joints. */
 CASE(a_host_that_goes_takes_its_joints)
 {
 	static const role targets[] = { waits, takes, polls, waits };

@@ -124,7 +124,10 @@ CASE(a_peer_without_a_processor)
 	link_rig_free(r);
 }
 
-/* Who waited for a processor longer than silence lasts looks at what came meanwhile. */
+/*
+ * An end without a processor for longer than the silence limit first reads all
+ * received words.
+ */
 CASE(both_without_a_processor)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);

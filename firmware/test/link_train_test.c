@@ -74,7 +74,10 @@ CASE(what_ends_a_train)
 	link_rig_free(r);
 }
 
-/* Whatever word of the frame is another, all go again, and none comes twice. */
+/*
+ * After a change of any word of the frame all packets are sent again, and none
+ * arrives twice.
+ */
 CASE(each_word_of_a_train_may_be_bad)
 {
 	for (uint32_t i = 0; i < FRAME; i++) {
@@ -165,7 +168,7 @@ CASE(a_train_that_is_ahead)
 	link_rig_free(r);
 }
 
-/* The header of a packet may be Magic, as who sends it says what is in it. */
+/* The header of a packet may be Magic, as its sender chooses the contents. */
 CASE(a_train_with_magic)
 {
 	struct link_rig *r = shared_rig();

@@ -113,7 +113,9 @@ static void check_row(const struct spoiled *row)
 			      NFC_STATE_FAILED, NFC_EPROTO);
 	CHECK_EQ(ack.processed + ack.outstanding, SIZE);
 	CHECK_EQ(p->rc[0], -NFC_EPROTO);
-	/* What was on its way is dropped, and the channel works on. */
+	/*
+	 * Slots that were under way are dropped, and the channel still works.
+	 */
 	send_list(r, p, id, buf, 1, row);
 	host_note(r, p->target, NFC_TYPE_FIN, direction, id);
 	host_expect_nothing(r, p->target);

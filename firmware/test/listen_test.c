@@ -134,7 +134,7 @@ CASE(a_host_that_is_late_and_does_not_answer_is_gone)
 	pair_free(&p);
 }
 
-/* What no host says of itself does not reach the other. */
+/* A status that a host may not send does not reach the other. */
 CASE(forged_answers)
 {
 	static const struct {
@@ -244,7 +244,7 @@ CASE(a_host_that_goes_closes)
 	pair_free(&p);
 }
 
-/* What a host did not say before its relay ended is not said in the name of the next one. */
+/* An abort that a host sent late is not applied to its next relay. */
 CASE(an_abort_after_the_relay)
 {
 	struct pair p = pair_new(pair_hosts), q;
@@ -316,7 +316,7 @@ CASE(a_flood_leaves_places)
 	pair_free(&p);
 }
 
-/* Who closes before it was accepted leaves its place, however often. */
+/* A host that closes before it was accepted frees its place, however often. */
 CASE(who_was_not_accepted_leaves)
 {
 	struct pair p = pair_listening(pair_hosts);

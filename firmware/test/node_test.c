@@ -439,7 +439,7 @@ CASE(nodes_die_while_they_share)
 	nfc_mesh_free(m);
 }
 
-/* What cannot leave keeps no node busy: it waits for time, not in a loop. */
+/* A blocked packet keeps no node busy: it waits for time, not in a loop. */
 CASE(a_silent_neighbour_costs_little)
 {
 	struct nfc_mesh_config c = {

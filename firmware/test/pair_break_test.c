@@ -201,7 +201,7 @@ CASE(closed_on_its_way)
 	}
 }
 
-/* What was offered is not there any more when the other host takes it. */
+/* The offer was closed before the other host takes it. */
 CASE(closed_as_it_is_taken)
 {
 	for (int pages = 0; pages < 2; pages++) {

@@ -30,9 +30,9 @@ void side_feed(struct side *s);
 void side_hear(struct side *s);
 /* Until the one that takes has heard an end, or nothing happens any more. */
 void side_drive(struct side *give, struct side *take);
-/* All bytes are there, and who takes is told so. */
+/* All bytes are there, and the receiving host is notified. */
 void side_moved(struct side *give, struct side *take);
-/* Who gives hears the other's word. */
+/* The sending host receives the other host's answer. */
 void side_committed(struct side *give);
 void side_fin(struct side *s);
 void side_failed(struct side *s, uint32_t type, enum nfc_status status);

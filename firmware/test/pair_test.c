@@ -157,7 +157,10 @@ CASE(pages_that_do_not_fit)
 	pair_free(&p);
 }
 
-/* Who has pages there may not wait for lists without an end: its device would count as lost. */
+/*
+ * A host with posted pages may not wait for lists without an end: its device
+ * would count as lost.
+ */
 CASE(pages_wait_so_long_for_lists)
 {
 	struct pair p = pair_new(pair_pages);

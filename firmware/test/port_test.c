@@ -166,7 +166,7 @@ static int on_dma_write(void *self, uint32_t host, uint64_t bus,
 	return 0;
 }
 
-/* What it refuses is asked for by the two above, which note it. */
+/* The core moves a refused piece by the two calls above, which note it. */
 static bool on_dma_copy(void *self, uint32_t to, uint64_t to_bus, uint32_t from,
 			uint64_t from_bus, uint64_t len)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Sends to a host that are tried: who asks, who says that it waits, and who lies. */
+/*
+ * Sends to a host as attempts: one host asks, the other answers READY, truly or
+ * falsely.
+ */
 #include "pair_rig.h"
 
 static struct pair pair_ready(void)
@@ -104,7 +107,10 @@ CASE(a_transfer_that_is_tried)
 	pair_free(&p);
 }
 
-/* What is given back is given back once, whatever its host says of it after that. */
+/*
+ * A returned transfer is returned once, no matter what its host sends after
+ * that.
+ */
 CASE(a_transfer_that_is_given_back_twice)
 {
 	struct pair p = pair_ready();
@@ -148,7 +154,9 @@ CASE(a_transfer_that_is_taken_and_given_back)
 	pair_free(&p);
 }
 
-/* What is asked again before it was answered costs the other host nothing. */
+/*
+ * A question that is repeated before its answer costs the other host nothing.
+ */
 CASE(it_is_asked_once)
 {
 	struct pair p = pair_ready();
@@ -224,7 +232,7 @@ CASE(asked_before_it_accepts)
 	pair_free(&p);
 }
 
-/* Who says that it waits, and was not asked, or of anything else, says nothing. */
+/* A READY that was not asked for, or is about another offer, has no effect. */
 CASE(lies_about_waiting)
 {
 	struct pair p = pair_ready();
@@ -248,7 +256,10 @@ CASE(lies_about_waiting)
 	pair_free(&p);
 }
 
-/* Who says that it waits, and neither takes nor gives back, has its time and no more. */
+/*
+ * A host that sends READY, and neither takes nor returns the message, has its
+ * time and no more.
+ */
 CASE(ready_and_then_nothing)
 {
 	struct pair p = pair_ready();

@@ -116,7 +116,7 @@ void rig_detach(struct rig *other);
 /* Run the device until it sleeps; false if it still spins. */
 bool rig_step(struct rig *r);
 void rig_advance(struct rig *r, uint64_t ns);
-/* What a host gets of the device. */
+/* The memory that a host gets of the device. */
 struct nfc_seat rig_seat(struct rig *r, uint32_t epoch);
 /* Memory that lives as long as the rig, zeroed and page-aligned. */
 void *rig_pages(struct rig *r, uint64_t size);

@@ -15,7 +15,7 @@ enum {
 	PAGES = 5,
 };
 
-/* What the table should hold. */
+/* The expected contents of the table. */
 struct model {
 	uint64_t size[KEYS];
 	uint32_t access[KEYS];
@@ -81,7 +81,10 @@ static void look(struct nfc_rma_table *t, struct model *m, uint32_t i,
 	CHECK(n && n <= most && offset % NFC_RMA_PAGE + n <= NFC_RMA_PAGE);
 }
 
-/* Whatever comes and goes, each way to look up finds what is there, and no more. */
+/*
+ * After any sequence of changes each lookup finds the windows that exist, and
+ * no others.
+ */
 CASE(lookups_agree_with_a_model)
 {
 	struct nfc_rma_table *t = calloc(NFC_RMA_LOOKUPS, sizeof(*t));
@@ -209,7 +212,7 @@ CASE(a_put_that_comes_late)
 	CHECK_EQ(g->r->count[NFC_RMA_SERVED], 3); /* it is answered again */
 	put(g, 7, 110, 105, 0, 0xcc);
 	put(g, 7, 104, 100, 0, 0xdd); /* given up long ago */
-	put(g, 6, 200, 105, 0, 0xee); /* by who was there before */
+	put(g, 6, 200, 105, 0, 0xee); /* from the peer's earlier epoch */
 	CHECK_EQ(g->memory[0], 0xcc);
 	CHECK_EQ(g->r->count[NFC_RMA_STALE], 2);
 	put(g, 8, 3, 3, 0, 0x11); /* it started anew */
@@ -272,7 +275,10 @@ CASE(requests_that_lie)
 	rig_free(g);
 }
 
-/* Who asks for more answers than there is room for has some dropped, no more. */
+/*
+ * A node that requests more answers than there is room for has some dropped, no
+ * more.
+ */
 CASE(answers_without_room)
 {
 	struct rig *g = rig_new();

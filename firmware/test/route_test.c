@@ -109,7 +109,7 @@ static bool follow(struct fabric *f, rule rule, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* Whatever lies on a detour channel, to wherever it goes. */
+/* Follow packets on a detour channel to every node. */
 static void follow_anything(struct fabric *f, uint32_t at, uint32_t link)
 {
 	uint32_t to = nfc_torus_neighbour(&f->torus, at, link);

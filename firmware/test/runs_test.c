@@ -58,7 +58,7 @@ static struct puppet *begun(struct rig *r, uint32_t way, uint64_t size,
 	return p;
 }
 
-/* What the device puts next, after it had time to. */
+/* The next slot from the device, after it had time to put one. */
 static bool hear(struct rig *r, struct puppet *p, struct nfc_slot *slot)
 {
 	rig_step(r);
@@ -282,7 +282,10 @@ CASE(a_run_is_repeated_from_where_it_was)
 	rig_free(r);
 }
 
-/* Who copies what came hears of each list to the host, and of none to the device. */
+/*
+ * A host that copies in rounds gets an ACK for each list to it, and for none to
+ * the device.
+ */
 CASE(each_list_is_reported)
 {
 	enum { LISTS = 4, LIST = 40 * RIG_PAGE, SIZE = LISTS * LIST };

@@ -274,7 +274,9 @@ static void check_odd(struct rig *r, uint32_t target, const char *name)
 		}
 		CHECK_EQ(host_control(r, NFC_CONTROL_MEMORY, 0, 0, 0, NULL).status,
 			 NFC_OK);
-		/* Whatever it answers is refused; what it left is taken back. */
+		/*
+		 * Any answer is refused; the offer that it left is withdrawn.
+		 */
 		host_note(r, target, NFC_TYPE_WITHDRAW, NFC_H2D,
 			  r->channel[target].next[NFC_H2D] - 1);
 		host_reply(r, target, NFC_TYPE_ERROR, NFC_D2H,

@@ -29,7 +29,7 @@ CASE(packets_are_taken_where_they_lie)
 	}
 }
 
-/* What is shared does not go over the wire. */
+/* Shared payloads are not sent over the wire. */
 CASE(payloads_that_are_shared)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);

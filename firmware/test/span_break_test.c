@@ -4,7 +4,7 @@
 
 #include "span_rig.h"
 
-/* Whatever was before, two processes that are new meet. */
+/* After any fault, two new processes connect. */
 static void check_pair_works(void)
 {
 	lossy_calm();

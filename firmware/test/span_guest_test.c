@@ -502,7 +502,10 @@ CASE(a_way_that_breaks_at_any_moment)
 		}
 }
 
-/* What was opened over it goes on without it: the host is at the node. */
+/*
+ * The channel that was opened over it continues without it: the host is at the
+ * node.
+ */
 CASE(a_way_that_is_not_needed_any_more)
 {
 	EVERYWHERE(v, speaks)

@@ -41,7 +41,7 @@ extern uint64_t size; /* of transfers */
 
 typedef void (*role)(struct nfc_process *self, struct puppet *p);
 
-/* A target at node 1 and who connects to it from node 0. */
+/* A target at node 1, and the process that connects to it from node 0. */
 extern struct puppet *target, *caller;
 
 /* Two devices of a shape, under the faults that there are. */
@@ -57,7 +57,7 @@ void span_tick(void);
 void span_pass(uint64_t ns);
 /* The targets can be subscribed again, and no joint is in use nor any span. */
 void span_check_free(uint32_t at, uint32_t target);
-/* Start a target there and who connects to it. */
+/* Start a target there, and the process that connects to it. */
 void pair_of(uint32_t at, role t, role c);
 /* Until they noted so much. */
 bool both_done(int t, int c);
@@ -67,7 +67,7 @@ void span_stop(uint32_t at, struct puppet *p);
 struct nfc_channel *span_port(struct nfc_process *self);
 struct nfc_channel *span_connected(struct nfc_process *self, struct puppet *p);
 
-/* What processes do: targets, and those that connect to them. */
+/* Roles of processes: targets, and those that connect to them. */
 void answers(struct nfc_process *self, struct puppet *p);
 void takes(struct nfc_process *self, struct puppet *p);
 void waits(struct nfc_process *self, struct puppet *p);

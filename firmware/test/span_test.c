@@ -180,7 +180,10 @@ static void ends_after_a_word(struct nfc_process *self, struct puppet *p)
 		note(p, channel_write(ch, "x", 1));
 }
 
-/* Who connected hears that the target is gone, each time; and the other way round. */
+/*
+ * The connecting process finds the target closed, each time; and the other way
+ * round.
+ */
 CASE(each_hears_the_other_end)
 {
 	UNDER_FAULTS

@@ -22,7 +22,7 @@ int host_file[2], host_vector;
 static uint8_t *image;
 static uint64_t image_size;
 
-/* What rig_host.c asks of its rig: here the device runs on its own. */
+/* Calls that rig_host.c makes to its rig: here the device runs on its own. */
 bool rig_step(struct rig *r)
 {
 	(void)r;

@@ -14,7 +14,7 @@ enum {
 	HALF = 1 << 20, /* of host memory: a file that cannot shrink, one that can */
 };
 
-/* What a device is made of. */
+/* The shape of a device. */
 struct shape {
 	uint32_t islands, managers, engines, programs, size;
 	bool bus, sleeps;

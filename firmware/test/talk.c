@@ -19,7 +19,7 @@ enum {
 	LONG_NS = 1000000000, /* offers that wait in vain are over by then */
 };
 
-/* What the device's one process is to call next, and what came of it. */
+/* The next call of the device's one process, and its result. */
 struct target {
 	struct nfc_process *self;
 	char call[16];

@@ -506,7 +506,7 @@ static void check_abort(enum step step, bool late)
 	if (step == AFTER_DONE)
 		CHECK_EQ(ack.processed, size);
 	copies = r->dma_calls;
-	/* Whatever was on its way moves nothing any more. */
+	/* Messages that were under way move nothing any more. */
 	host_send_lists(r, p->target, NFC_H2D, id, buf, size, 1, 3);
 	host_note(r, p->target, NFC_TYPE_FIN, NFC_H2D, id);
 	host_note(r, p->target, NFC_TYPE_ABORT, NFC_H2D, id);

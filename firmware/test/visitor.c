@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * A program that connects to a host that listens, again and again until nobody does. What it
- * does there its argument says, and how often it was there: it answers, gives, waits, leaves.
+ * A program that connects to a host that listens, again and again until there
+ * is no listener. Its argument, and the number of its connections, select its
+ * next step: it answers, gives, waits or leaves.
  */
 #include <string.h>
 
 #include "visitor.h"
 
-/* What comes goes back. */
+/* Returns each message or transfer that arrives. */
 static int echo(struct nfc_channel *ch, uint64_t memory)
 {
 	uint8_t message[NFC_PAYLOAD_SIZE];

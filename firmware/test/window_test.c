@@ -112,7 +112,10 @@ CASE(a_window_until_it_is_revoked)
 	rig_free(r);
 }
 
-/* What a window may not be of: each case is a status, and nothing is made. */
+/*
+ * Memory that cannot become a window: each case is a status, and nothing is
+ * made.
+ */
 static void offers_wrongly(struct nfc_process *self, struct puppet *p)
 {
 	uint64_t at = allocate(self, p), key = 0;
