@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registers and interrupts for administrators, past the driver. What they may reach
- * is decided in core/access.c; nothing here is on the way of a message.
+ * Registers and interrupts for administrators, past the driver. core/access.c
+ * decides which of them may be accessed; no message passes through this file.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

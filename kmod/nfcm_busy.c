@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Busy polling: a file may ask that its waits look at the rings for a while before
- * they sleep. What comes meanwhile needs no thread of an interrupt and no wake-up.
+ * Busy polling: a file may request that its waits poll the rings for a while
+ * before they sleep. A message that arrives meanwhile needs no thread of an
+ * interrupt and no wake-up.
  */
 #include <linux/sched/signal.h>
 

@@ -137,8 +137,8 @@ static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
 }
 
 /*
- * Map a pinned chunk. dev->mapped is raised before the epoch is checked: whoever
- * ends an epoch reads it afterwards.
+ * Map a pinned chunk. dev->mapped is raised before the epoch is checked: the
+ * thread that ends an epoch reads it afterwards.
  */
 int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
@@ -229,9 +229,9 @@ static bool may_wait(const struct nfcm_chunk *chunk)
 }
 
 /*
- * Free a chunk and release the hold that goes with it. Who comes by, an interrupt's
- * thread or another client, does not wait for this client's memory: a worker does.
- * No locks.
+ * Free a chunk and release its hold. A caller of another client, or an
+ * interrupt's thread, does not wait for this client's memory: a worker does. No
+ * locks.
  */
 void nfcm_chunk_let_go(struct nfcm_chunk *chunk)
 {

@@ -122,7 +122,9 @@ int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle)
 
 /* ---- operations and their completions ---- */
 
-/* What must go even when the file is full: it makes room. */
+/*
+ * Operations that must be possible even when the file is full: they make room.
+ */
 static bool makes_room(const struct nfcm_op *op)
 {
 	return op->opcode == NFCOMMS_OP_CLOSE ||
@@ -162,9 +164,9 @@ int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 /*
  * Operations in flight with this user_data, each with a reference; returns how many.
  * One call looks at a few, as the thread of an interrupt needs the lock, and leaves
- * the place in the table: *more if there are others. What comes later is put before
- * it, so that a walk ends. The place is empty at first, and for nfcm_file_found() at
- * last. No locks.
+ * the place in the table: *more if there are others. Later operations are put
+ * before it, so that a walk ends. The place is empty at first, and for
+ * nfcm_file_found() at last. No locks.
  */
 u32 nfcm_file_find(struct nfcm_file *file, u64 user_data,
 		   struct nfcm_entry *place, struct nfcm_op *ops[NFCM_FOUND],
@@ -213,7 +215,7 @@ void nfcm_file_report(struct nfcm_op *op)
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);
-	nfcm_file_get(file); /* whoever reads it may close at once */
+	nfcm_file_get(file); /* the reader of the completion may close at once */
 	spin_lock(&file->lock);
 	hash_del(&op->entry.node);
 	file->inflight--;

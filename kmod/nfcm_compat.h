@@ -59,8 +59,8 @@ static inline void nfcm_net_dim(struct dim *dim, const struct dim_sample *now)
 #endif
 
 /*
- * Map and unmap an attachment whose lock is not held. Who did so took no lock
- * before; Kbuild looks which it is, as stable kernels have it too.
+ * Map and unmap an attachment whose lock is not held. Earlier kernels took no
+ * lock for that; Kbuild checks which it is, as stable kernels have it too.
  */
 static inline struct sg_table *nfcm_map_attachment(struct dma_buf_attachment *a,
 						   enum dma_data_direction way)

@@ -328,8 +328,9 @@ void nfcm_dev_remove(struct nfcm_dev *dev)
 	mutex_unlock(&dev->epoch_mutex);
 	cancel_delayed_work_sync(&dev->recover);
 	/*
-	 * Whoever maps checks the epoch first, and this is after its end; or enters
-	 * a region, which finds that the device is removed, or was revoked above.
+	 * A thread that maps checks the epoch first, and this is after its end.
+	 * Or it enters a region, which finds that the device is removed, or was
+	 * revoked above.
 	 */
 	wait_var_event(&dev->mapped, !atomic_read(&dev->mapped));
 	if (epoch)

@@ -197,7 +197,7 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	return stream_open(inode, f);
 }
 
-/* The device is removed: wake whoever reads or polls. */
+/* The device is removed: wake all readers and pollers. */
 void nfcm_file_wake_all(struct nfcm_dev *dev)
 {
 	struct nfcm_file *file;
@@ -242,9 +242,10 @@ static void forget_done(struct nfcm_file *file)
 }
 
 /*
- * Everything of the file ends, as a rule before this returns: who closes a channel
- * may open it again. What takes longer, a device that does not answer or pages that
- * do not come, ends behind, for all of it has references.
+ * Everything of the file ends, as a rule before this returns, so that a program
+ * may close a channel and open it again. Slow work, for a device that does not
+ * answer or pages that are not available, ends later, as all of it has
+ * references.
  */
 static int nfcm_release(struct inode *inode, struct file *f)
 {
@@ -310,7 +311,7 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 	return copy_to_user(arg, from, size) ? -EFAULT : 0;
 }
 
-/* What was added after the first version. */
+/* Features that were added after the first version. */
 static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF |
 			    NFCOMMS_FEATURE_EVENTFD |
 			    NFCOMMS_FEATURE_BUSY_POLL | NFCOMMS_FEATURE_EPOCH;
@@ -503,8 +504,8 @@ static long ioc_eventfd(struct nfcm_file *file, void __user *arg)
 }
 
 /*
- * What makes the device do something takes a file that is open for writing: who
- * opened it for reading gets information alone.
+ * A call that makes the device act needs a file that is open for writing. One
+ * that is open for reading only gets information.
  */
 static bool acts(unsigned int cmd)
 {

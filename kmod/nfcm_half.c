@@ -63,7 +63,7 @@ void nfcm_half_take(struct nfcm_half *half, struct nfcm_op *op)
 		op->place = NFCM_PLACE_HALF;
 }
 
-/* Who waits for what. */
+/* Describe the state of a half and its queue. */
 void nfcm_half_describe(const struct nfcm_half *half,
 			struct nfcomms_half_info *out)
 {
@@ -158,7 +158,7 @@ void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 {
 	struct nfcm_half_core *core = half->core;
-	/* What is posted is for the next transaction. */
+	/* Posted pages are for the next transaction. */
 	u64 id = core->id + (core->state == NFCM_STATE_POSTED);
 
 	memset(slot, 0, sizeof(*slot));
@@ -193,7 +193,7 @@ void nfcm_half_act(struct nfcm_half *half, enum nfcm_input in)
 	WARN_ON_ONCE(!nfcm_act(half->core, in));
 }
 
-/* What putting a pending message does to the half. */
+/* The input of a half that putting a pending message is. */
 static enum nfcm_input input_of(const struct nfcm_half_core *core,
 				enum nfc_type type)
 {
@@ -413,7 +413,7 @@ void nfcm_half_fire(struct nfcm_half *half, u32 status)
 	}
 }
 
-/* What the device's record of a failure means to an operation. */
+/* The status of an operation for the device's record of a failure. */
 static u32 status_of(struct nfcm_op *op, const struct nfcm_record *r)
 {
 	if (op && r->status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {

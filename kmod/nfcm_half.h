@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Channels and their halves: part of nfcm_kmod.h, which says who calls what. */
+/* Channels and their halves: part of nfcm_kmod.h, which lists the callers. */
 #ifndef NFCM_HALF_H
 #define NFCM_HALF_H
 
@@ -61,7 +61,7 @@ struct nfcm_half {
 	struct list_head waits; /* mailbox->moving or mailbox->offers */
 };
 
-/* What the device still has to do for a half. */
+/* Work that the device still has to do for a half. */
 enum nfcm_wait {
 	NFCM_WAIT_NOTHING,
 	NFCM_WAIT_TARGET, /* hold the offer until its target takes it */

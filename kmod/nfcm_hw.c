@@ -120,8 +120,9 @@ static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 }
 
 /*
- * Put config space back as it was when the device last came up. What the kernel saved
- * need not be that: whoever resets a function whose link was just lost saves nothing.
+ * Restore the config space of the device's last start. The kernel's saved copy
+ * need not be that: a reset of a function whose link was just lost saves
+ * nothing.
  */
 void nfcm_hw_put_back(struct nfcm_dev *dev)
 {

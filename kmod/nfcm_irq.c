@@ -34,7 +34,10 @@ static irqreturn_t hard_irq(int irq, void *data)
 		disable_irq_nosync(irq);
 		WRITE_ONCE(v->masked, true);
 	}
-	/* Counting burst was the barrier between count and the look for who waits. */
+	/*
+	 * Counting burst was the barrier between count and the check for
+	 * waiters.
+	 */
 	if (waitqueue_active(&v->wait))
 		wake_up_all(&v->wait);
 	return IRQ_WAKE_THREAD;
@@ -76,7 +79,7 @@ static irqreturn_t thread_irq(int irq, void *data)
 	struct nfcm_epoch *epoch;
 	u32 messages = 0;
 
-	/* What comes from here on starts the thread again. */
+	/* A message from here on starts the thread again. */
 	atomic_set(&v->burst, 0);
 	epoch = nfcm_epoch_get(v->dev);
 	if (epoch && !atomic_read(&epoch->down))

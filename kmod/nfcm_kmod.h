@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The driver's own structures. Who may touch what:
+ * The driver's own structures, and their locks:
  *
  *	order	lock			guards
  *	1	nfcm_dev.epoch_mutex	start and end of an epoch
@@ -94,8 +94,8 @@ struct nfcm_entry {
 
 /*
  * One operation. It is allocated together with its completion, so that
- * completing never fails. References: one of the protocol until ->end() ran, and
- * one of whoever looked it up.
+ * completing never fails. References: one of the protocol until ->end() ran,
+ * and one of each lookup.
  */
 struct nfcm_op {
 	refcount_t ref;
@@ -254,7 +254,7 @@ enum nfcm_counter {
 	NFCM_COUNTERS,
 };
 
-/* What a device and its files may; writable in sysfs. */
+/* Limits of a device and its files; writable in sysfs. */
 struct nfcm_limits {
 	u32 holdoff; /* microseconds, at most if it adapts; the device keeps it … */
 	u32 watchdog_timeout_ms; /* … and this */
@@ -399,10 +399,10 @@ extern bool nfcm_param_recovery;
 extern bool nfcm_param_register_access;
 
 /*
- * What the files call of each other, from the lowest layer to the highest: a file
- * calls those of its own layer and of layers above it in this list. The upcalls are
- * the exceptions. test/layers.sh holds the objects to this order, and
- * docs/design/0015-module-layers.md says why it has these layers.
+ * The functions that the files call in each other, from the lowest layer to the
+ * highest: a file calls those of its own layer and of layers above it in this
+ * list. The upcalls are the exceptions. test/layers.sh checks the objects for
+ * this order, and docs/design/0015-module-layers.md explains these layers.
  */
 
 /* ---- upcalls ---- */

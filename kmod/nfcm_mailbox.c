@@ -117,14 +117,14 @@ static void wake_island(struct nfcm_mailbox *mailbox)
 	nfcm_count(dev, NFCM_COUNT_DOORBELLS, 1);
 }
 
-/* What was put off while the mailbox was locked. */
+/* Work that was put off while the mailbox was locked. */
 struct later {
 	struct list_head ended, pinning, trimmed, retired;
 };
 
 /*
- * Pin for operations that need pages. What is the caller's own comes last: its
- * memory may never come, and others' must not wait for it.
+ * Pin for operations that need pages. The caller's own operation is last: its
+ * memory may never be available, and others' must not wait for it.
  */
 static void pin_later(struct list_head *pinning)
 {

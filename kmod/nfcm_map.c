@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a device reaches of a region: pages that are mapped in parts, or a dma-buf,
- * and where each of their bytes is for it.
+ * The memory of a region as a device reaches it: pages that are mapped in
+ * parts, or a dma-buf, and the bus address of each of their bytes.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
@@ -9,7 +9,7 @@
 
 #include "nfcm_kmod.h"
 
-/* What lies in a row for the device. */
+/* Bytes that are contiguous for the device. */
 struct nfcm_piece {
 	u64 address; /* of its first byte */
 	u64 end; /* bytes of the region up to its end */
@@ -33,7 +33,9 @@ static u32 piece_at(const struct nfcm_map *m, u64 at)
 	return low;
 }
 
-/* What lies in a row from a byte on: its address, and *n bytes of it at most. */
+/*
+ * The contiguous bytes from a byte on: their address, and *n of them at most.
+ */
 static u64 row(const struct nfcm_map *m, u32 i, u64 at, u64 *n)
 {
 	u64 start = i ? m->piece[i - 1].end : 0;
@@ -79,7 +81,10 @@ void nfcm_map_sync(const struct nfcm_map *m, u64 at, u64 length, bool for_device
 
 /* ---- mapping ---- */
 
-/* What a device maps of pinned pages: the bytes in them, in pieces that it can map. */
+/*
+ * A device's table of pinned pages: the bytes in them, in pieces that it can
+ * map.
+ */
 int nfcm_map_table(struct device *dma, struct sg_table *sgt, struct page **pages,
 		   unsigned long npages, unsigned long start, u64 size)
 {

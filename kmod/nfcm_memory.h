@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The clients' memory: part of nfcm_kmod.h, which says who calls what. */
+/* The clients' memory: part of nfcm_kmod.h, which lists the callers. */
 #ifndef NFCM_MEMORY_H
 #define NFCM_MEMORY_H
 
@@ -75,22 +75,22 @@ struct nfcm_pins {
 	unsigned long floor; /* … and at least, until it has ended */
 };
 
-/* What an operation that needs pages waits for. */
+/* The resource that an operation that needs pages waits for. */
 enum nfcm_pool_place {
 	NFCM_POOL_NOTHING,
 	NFCM_POOL_WAITS, /* a worker */
-	NFCM_POOL_SERVED, /* it has one, which comes */
+	NFCM_POOL_SERVED, /* it has one, which will run */
 	NFCM_POOL_LACKS, /* locked memory of its own process */
 };
 
-/* What the open files of a user share. */
+/* State that the open files of a user share. */
 struct nfcm_user {
 	struct list_head node;
 	kuid_t uid;
 	u32 files;
 	u32 workers; /* that pin for it now */
 	u32 regions;
-	struct list_head ready; /* files with operations that want a worker */
+	struct list_head ready; /* files with operations that need a worker */
 	struct list_head lacking; /* operations that wait for locked memory … */
 	struct list_head holders; /* … and those that have some */
 	unsigned long moved; /* when some was given back, in jiffies */
@@ -99,7 +99,7 @@ struct nfcm_user {
 	u64 loss; /* the last of them */
 };
 
-/* What another device's memory is mapped by. */
+/* The mapping of another device's memory. */
 struct nfcm_import {
 	struct dma_buf *buffer; /* NULL: there is none */
 	struct dma_buf_attachment *attachment;
@@ -108,7 +108,7 @@ struct nfcm_import {
 
 struct nfcm_piece;
 
-/* What a device reaches of registered memory. */
+/* Registered memory as a device reaches it. */
 struct nfcm_map {
 	struct device *dma;
 	enum dma_data_direction way;

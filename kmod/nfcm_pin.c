@@ -276,7 +276,7 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 			       rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
 		nfcm_half_push(half_of(op));
 	}
-	/* What was given back meanwhile found it busy. */
+	/* Memory that was released meanwhile did not wake it: it was busy. */
 	if (rc == -EAGAIN && !nfcm_pool_refused(op))
 		rc = 0;
 	p->busy = !rc && more_pages_needed(op);
@@ -419,8 +419,8 @@ int nfcm_pins_all(struct nfcm_op *op)
 }
 
 /*
- * Give everything back: the operation has ended. Who pins for it stops, also where
- * its memory does not come. No locks.
+ * Release all pages: the operation has ended. A worker that pins for it stops,
+ * also where its memory is not available. No locks.
  */
 void nfcm_pins_release(struct nfcm_op *op)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who may pin, and how much. Memory that comes late keeps a worker busy: users and
- * files have so many at the most, and an operation that ends takes its worker out
- * of the wait. Transfers of one process that do not fit under its limit of locked
- * memory go one after the other.
+ * Decides which operations may pin, and how much. Memory that is available late
+ * keeps a worker busy: users and files have a bounded number of workers, and an
+ * operation that ends takes its worker out of the wait. Transfers of one
+ * process that do not fit under its limit of locked memory run one after the
+ * other.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>

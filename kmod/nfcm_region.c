@@ -28,9 +28,9 @@ struct span {
 };
 
 /*
- * A region. References: one of the tree, one of who registers it, and one of each
- * transfer that uses it. They grow under the file's lock, and only while it is in
- * the tree. The last one frees it.
+ * A region. References: one of the tree, one of the registering call, and one
+ * of each transfer that uses it. They grow under the file's lock, and only
+ * while it is in the tree. The last one frees it.
  */
 struct nfcm_region {
 	struct rb_node node; /* file->regions.tree; empty once it is revoked */
@@ -231,7 +231,7 @@ static unsigned long index_of(const struct nfcm_region *r, u64 address)
 	return PHYS_PFN(address) - PHYS_PFN(r->span.start);
 }
 
-/* What these addresses name may be other pages now. */
+/* Mark pages whose addresses may name other memory now. */
 static void make_stale(struct nfcm_region *r, u64 start, u64 end)
 {
 	unsigned long first = index_of(r, max(start, r->span.start));
@@ -442,7 +442,7 @@ static int charge(struct nfcm_region *r)
 
 /*
  * Pin and map. dev->mapped is raised while it is in the tree or before that is
- * found out: whoever removes the device revokes what is there, and then waits.
+ * found out: the removal of a device revokes all regions, and then waits.
  */
 static int prepare(struct nfcm_region *r, const struct nfcomms_register *in)
 {

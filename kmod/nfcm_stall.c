@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the device must do beside its heartbeat: move transfers on, and have every
+ * The device's duties beside its heartbeat: move transfers on, and have every
  * offer that waits for its target. See docs/design/0010-progress.md.
  */
 #include "nfcm_kmod.h"
@@ -22,8 +22,8 @@ static u64 limit_ms(const struct nfcm_epoch *epoch)
 }
 
 /*
- * What a half waits for. A transfer whose next list may go is the host's to
- * move: its pages are not pinned yet, or the ring is full.
+ * The work that a half waits for. A transfer whose next list may be sent is the
+ * host's to move: its pages are not pinned yet, or the ring is full.
  */
 static u8 wait_of(const struct nfcm_half *half)
 {

@@ -35,7 +35,7 @@ int nfcm_copy_in(void *to, size_t ksize, size_t first, const void __user *from)
 	return copy_struct_from_user(to, ksize, from, size);
 }
 
-/* What an opcode may carry. */
+/* The fields that an opcode may carry. */
 struct rule {
 	u16 flags;
 	bool channel, address, timeout, payload;
@@ -300,7 +300,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 		return -E2BIG;
 	s.accepted = 0;
 	s.error = 0;
-	/* What cannot be told is not begun. */
+	/* Operations are not begun if the result could not be written. */
 	if (copy_to_user(arg, &s, size))
 		return -EFAULT;
 	rc = submit(file, &s);
@@ -341,7 +341,10 @@ static int wait_called(struct nfcm_op *op, bool *interrupted)
 		       0;
 }
 
-/* What a CALL asks for. What it could not tell is not begun. */
+/*
+ * Read the operation of a CALL. One whose result could not be written is not
+ * begun.
+ */
 static int take_call(const struct nfcomms_call *call, struct nfcomms_op *in)
 {
 	int rc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What needs time to pass: the heartbeats of both sides, answers that must
- * come, rings that were full, interrupts that were lost.
+ * Work that depends on time: the heartbeats of both sides, answers that must
+ * arrive, rings that were full, interrupts that were lost.
  */
 #include "nfcm_kmod.h"
 

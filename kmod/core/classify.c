@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What a message from the device means. Whatever cannot follow from what the
- * host sent is a fault; what is about something that is over is stale. Pure:
- * see nfcm_core.h.
+ * Classifies a message from the device. A message that cannot follow from the
+ * host's own ones is a fault; one about a transaction that is over is stale.
+ * Pure: see nfcm_core.h.
  */
 #include "nfcm_core.h"
 

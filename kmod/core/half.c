@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the host does to a half. classify.c has what the device does. Pure: see
+ * The host's operations on a half. classify.c has the device's. Pure: see
  * nfcm_core.h.
  */
 #include "nfcm_core.h"

@@ -72,8 +72,8 @@ struct nfcm_ledger {
 };
 
 /*
- * What happens to a half; proto.Input in internal/proto. What a completion record is to
- * a transfer, and what the host does.
+ * Inputs of a half; proto.Input in internal/proto: the meaning of a completion
+ * record for a transfer, and the host's own operations.
  */
 enum nfcm_input {
 	NFCM_TAKE_PROGRESS, /* carry on; lists may be sent */
@@ -138,7 +138,7 @@ struct nfcm_channel_core {
 	bool last; /* CLOSE was put for both halves */
 };
 
-/* What a message from the device means; proto.Event in internal/proto. */
+/* The meaning of a message from the device; proto.Event in internal/proto. */
 enum nfcm_event {
 	NFCM_EVENT_NONE, /* nothing to do */
 	NFCM_EVENT_STALE, /* about something that is over */

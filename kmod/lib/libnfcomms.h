@@ -35,7 +35,10 @@ enum {
 	NFCOMMS_NAME_SIZE = 24, /* room for a program's name and its NUL */
 };
 
-/* An open device. What it starts and subscribes ends with it. */
+/*
+ * An open device. Processes that it starts and channels that it subscribes end
+ * with it.
+ */
 struct nfcomms_dev;
 
 /*
@@ -75,7 +78,7 @@ NFCOMMS_API int nfcomms_open_fd(int fd, struct nfcomms_dev **dev);
  */
 NFCOMMS_API void nfcomms_close(struct nfcomms_dev *dev);
 
-/* What the device is; it changes with a reset only. */
+/* A description of the device; it changes with a reset only. */
 struct nfcomms_description {
 	uint32_t abi; /* of the firmware, major << 16 | minor */
 	uint32_t epoch; /* counts resets */
@@ -165,8 +168,8 @@ enum nfcomms_half {
 };
 
 /*
- * Close halves of a channel. What waits there ends with -EPIPE. The channel is
- * gone when both halves are; closing what is closed is no error.
+ * Close halves of a channel. Calls that wait there end with -EPIPE. The channel
+ * ends when both halves are closed; closing a closed half is no error.
  */
 NFCOMMS_API int nfcomms_unsubscribe(struct nfcomms_dev *dev, uint32_t channel,
 				    unsigned int halves);
@@ -214,8 +217,8 @@ NFCOMMS_API int nfcomms_send_ind(struct nfcomms_dev *dev, uint32_t channel,
 				 struct nfcomms_failure *failure);
 
 /*
- * Take a transfer of exactly this size; errors as of nfcomms_send_ind(). What is
- * of another size (-EMSGSIZE), or a message (-EPROTOTYPE), stays offered.
+ * Take a transfer of exactly this size; errors as of nfcomms_send_ind(). An
+ * offer of another size (-EMSGSIZE), or a message (-EPROTOTYPE), stays offered.
  */
 NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
 				    void *data, uint64_t size,
@@ -224,9 +227,9 @@ NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
 /*
  * Have memory pinned and mapped for the device once: transfers of this process
  * whose bytes all lie in it, wherever that is, do no work on memory of their own.
- * It must be writable. What is unmapped, or becomes other memory, is no region any
- * more, without a call; transfers go on as with memory of none. Regions stay over a
- * reset and end with the device.
+ * It must be writable. Memory that is unmapped or replaced is no region any
+ * more, without a call; transfers continue as with memory of none. Regions stay
+ * over a reset and end with the device.
  *
  * -EEXIST: a part of it is a region already. -ENOMEM: more than may be locked
  * (ulimit -l). -ENOSPC: 1,024 of this device are there, or 8,192 of this user.
@@ -255,7 +258,7 @@ NFCOMMS_API int nfcomms_import(struct nfcomms_dev *dev, int fd, uint64_t offset,
  */
 NFCOMMS_API int nfcomms_unregister(struct nfcomms_dev *dev, const void *data);
 
-/* What the device holds ready on a channel. */
+/* The message or transfer that the device offers on a channel. */
 struct nfcomms_offer {
 	uint64_t size; /* bytes */
 	uint32_t indirect; /* 1: a transfer, 0: a message */
@@ -326,13 +329,12 @@ NFCOMMS_API int nfcomms_events(struct nfcomms_dev *dev,
 NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
 
 /*
- * What a result means, in English. Beside those named above: -EINVAL a NULL for
- * the device or for where a result goes, -EFAULT memory that is not there,
- * -ETIMEDOUT the
- * target was not ready in time, -ERANGE outside device memory, -EPROTO the
- * device says the host broke the protocol, -ECONNABORTED transfer aborted,
- * -ETIME transfer aborted because the device did not move it on, -ECANCELED
- * withdrawn.
+ * The meaning of a result, in English. Beside those named above: -EINVAL a NULL
+ * for the device or for the place of a result, -EFAULT memory that is not
+ * there, -ETIMEDOUT the target was not ready in time, -ERANGE outside device
+ * memory, -EPROTO the device reports that the host broke the protocol,
+ * -ECONNABORTED transfer aborted, -ETIME transfer aborted because the device
+ * did not move it on, -ECANCELED withdrawn.
  */
 NFCOMMS_API const char *nfcomms_strerror(int result);
 

@@ -275,7 +275,7 @@ static int connect_ring(const char *name, uint32_t want)
 	return rc;
 }
 
-/* What an answer other than OK means. */
+/* The result for an answer other than OK. */
 static int refusal(uint32_t word)
 {
 	if (word == ANSWER_BUSY)

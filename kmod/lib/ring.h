@@ -69,7 +69,7 @@ _Static_assert(offsetof(struct ring_head, done) == 256, "docs/ring.md");
 _Static_assert(sizeof(struct ring_header) == 48, "docs/ring.md");
 _Static_assert(sizeof(struct ring_packet) == PACKET_HEADER, "docs/ring.md");
 
-/* What both requests and answers are. */
+/* The common form of requests and answers. */
 struct ring_message {
 	uint64_t magic;
 	uint32_t version;
@@ -82,7 +82,7 @@ LIBRARY_HIDDEN void ring_close_files(int *fd, int n);
 /* The abstract address of a ring; -EINVAL if the name is none. */
 LIBRARY_HIDDEN int ring_address(const char *name, struct sockaddr_un *address,
 				socklen_t *size);
-/* Who is at the other end; -EACCES if that is another user. */
+/* The process at the other end; -EACCES if it is of another user. */
 LIBRARY_HIDDEN int ring_peer(int conn, struct ucred *peer);
 /* Make the pages of memory present; what they hold stays. */
 LIBRARY_HIDDEN int ring_populate(void *area, size_t bytes);

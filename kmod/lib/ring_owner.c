@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The creator of a ring: it makes the memory, hands it out over a socket and
- * keeps the books of who holds which side (docs/ring.md; pkg/ring/server.go is
- * the same in Go). One thread does all of it, and nothing it decides by comes
- * from the shared memory.
+ * The creator of a ring: it makes the memory, passes it over a socket and
+ * records the holder of each side (docs/ring.md; pkg/ring/server.go is the same
+ * in Go). One thread does all of it, and bases no decision on the shared
+ * memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ enum {
 	DEFAULT_PACKET = 8192,
 };
 
-/* What a connection is about. */
+/* The state of a connection. */
 enum client_state {
-	CLIENT_SILENT, /* has not said what it wants */
+	CLIENT_SILENT, /* has not sent its request */
 	CLIENT_WAITS, /* for its role in the next generation */
 	CLIENT_HOLDS,
 };
@@ -206,7 +206,7 @@ static void hand_memory(struct nfcomms_ring_owner *o, int conn)
 	(void)n; /* who does not take it finds the connection closed */
 }
 
-/* What a silent connection says; false if there is no more to do with it. */
+/* Reads the request of a silent connection; false if it needs no more work. */
 static bool heard(struct nfcomms_ring_owner *o, struct ring_client *c)
 {
 	struct ring_message m[2]; /* one more than fits shows what is too long */

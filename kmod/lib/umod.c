@@ -21,7 +21,7 @@
 
 #include "library.h"
 
-/* What the other library exports; kmod/lib/umod/main.go says what each does. */
+/* The exports of the other library; kmod/lib/umod/main.go describes each. */
 static struct {
 	int (*open)(const char *address, uintptr_t *file, int *events);
 	int (*ioctl)(uintptr_t file, unsigned long number, void *argument);
@@ -33,7 +33,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int load_result;
-static volatile sig_atomic_t forked; /* in a child of who had loaded it */
+static volatile sig_atomic_t forked; /* in a child of the process that loaded it */
 
 /* Block what a program may handle, but not what its own code raises. */
 static void block_signals(sigset_t *before)

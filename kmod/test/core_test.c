@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the driver believes of a device: hellos with one thing wrong, records
- * with one thing wrong, and millions of conversations with one that lies.
+ * Checks of the driver's trust in a device: hellos with one thing wrong,
+ * records with one thing wrong, and millions of conversations with a device
+ * that lies.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -464,7 +465,10 @@ CASE(an_offer_that_crosses_a_close)
 	CHECK_EQ(h->state, NFCM_STATE_IDLE);
 }
 
-/* What the host may do depends on the state; what it may not changes nothing. */
+/*
+ * The state decides which operations the host may do; a refused one changes
+ * nothing.
+ */
 CASE(the_host_keeps_to_the_protocol)
 {
 	static const enum nfcm_input refused[] = {

@@ -8,7 +8,7 @@
 
 enum { PIECES = 64, LISTS = 512 };
 
-/* What dma_map_sg() may have made of a part of a buffer. */
+/* A result that dma_map_sg() may have for a part of a buffer. */
 struct mapped {
 	u64 address[PIECES], length[PIECES];
 	int count;
@@ -166,7 +166,7 @@ CASE(no_entry_goes_past_a_mapping)
 	CHECK_EQ(cut.entries, 1);
 }
 
-/* What is mapped is not believed, and no address wraps. */
+/* Mapped addresses are checked, and no address wraps. */
 CASE(pieces_that_cannot_be)
 {
 	static const struct {

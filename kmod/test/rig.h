@@ -35,7 +35,9 @@ void rig_area(struct nfc_area *area);
 void rig_host(struct rig *r, struct choices *c);
 /* The device puts something, mostly what fits; returns what it means. */
 enum nfcm_event rig_device(struct rig *r, struct choices *c);
-/* What must hold whatever was put; NULL, or what does not. */
+/*
+ * Check the invariants after any message; NULL, or the one that does not hold.
+ */
 const char *rig_broken(const struct rig *r);
 
 /* A completion record as the device writes it. */

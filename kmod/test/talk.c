@@ -49,7 +49,7 @@ static bool open_channel(const char *words)
 {
 	unsigned long long h2d, d2h, generation, window, limit;
 
-	/* The last word, if entries are runs, makes no difference to who hears of ends. */
+	/* The last word, whether entries are runs, does not change how transfers end. */
 	if (sscanf(words, "%llu %llu %llu %llu %llu", &h2d, &d2h, &generation,
 		   &window, &limit) != 5)
 		return false;
@@ -184,7 +184,7 @@ static bool put(struct nfcm_half_core *h, const struct nfc_slot *slot)
 	}
 }
 
-/* What the device put; the mailbox is that of the channel. */
+/* Handle a slot from the device; the mailbox is that of the channel. */
 static void take(const struct nfc_slot *slot)
 {
 	struct nfcm_outcome out;
@@ -256,7 +256,10 @@ int main(void)
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!answer(line))
 			printf("no such line: %s", line);
-		/* Who has asked for more does not wait for this answer. */
+		/*
+		 * A reader that has sent more lines does not wait for this
+		 * answer.
+		 */
 		if (!poll(&input, 1, 0))
 			fflush(stdout);
 	}

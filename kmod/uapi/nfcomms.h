@@ -170,7 +170,7 @@ struct nfcomms_info {
 	__u64 rsvd[3];
 };
 
-/* What state the device is in, for nfcomms_health.state. */
+/* The state of the device, for nfcomms_health.state. */
 enum nfcomms_state {
 	NFCOMMS_STATE_READY = 0,
 	NFCOMMS_STATE_FAULT = 1, /* broke the protocol: RESET clears it */
@@ -246,14 +246,15 @@ enum nfcomms_opcode {
 	NFCOMMS_OP_SEND = 3,
 	/*
 	 * Take a message of at most @length bytes into the completion's payload.
-	 * What is longer (NFC_ETOOLARGE), or a transfer (NFC_EKIND), stays offered.
+	 * A longer one (NFC_ETOOLARGE), or a transfer (NFC_EKIND), stays
+	 * offered.
 	 */
 	NFCOMMS_OP_RECEIVE = 4,
 	/* Give @length bytes at @address; done when the target holds them all. */
 	NFCOMMS_OP_SEND_IND = 5,
 	/*
-	 * Take a transfer of exactly @length bytes to @address. What has another
-	 * size (NFC_ESIZE), or is a message (NFC_EKIND), stays offered.
+	 * Take a transfer of exactly @length bytes to @address. An offer of
+	 * another size (NFC_ESIZE), or a message (NFC_EKIND), stays offered.
 	 */
 	NFCOMMS_OP_RECEIVE_IND = 6,
 	/* Wait for the device's next offer without taking it. */
@@ -421,8 +422,8 @@ struct nfcomms_call {
  * @size: sizeof(struct nfcomms_setup)
  * @flags: zero
  * @completion_size: sizeof(struct nfcomms_completion): the size of the records
- *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. What
- *	the module does not know of a larger one is zero
+ *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. In a
+ *	larger one the fields that the module does not know are zero
  * @busy_poll_us: with NFCOMMS_FEATURE_BUSY_POLL: microseconds, 0..10000, that a CALL,
  *	and a read(2) that finds nothing, look at the rings themselves before they sleep
  *	or return EAGAIN; 0 before this. The device's busy_poll_max bounds it. They look
@@ -510,10 +511,11 @@ enum nfcomms_region_flags {
  *
  * Operations of this file by this process whose bytes all lie in the region, and
  * that it allows, use what was prepared; all others go as if there were no region.
- * What the addresses name counts: once a part of it is unmapped, or names other
- * memory, the region is revoked, which is as if it had been unregistered, and so it
- * is when the process ends or the device is removed. It stays over a RESET and ends
- * with the file. What operations use stays until they have ended.
+ * The memory that the addresses name counts: once a part of it is unmapped, or
+ * names other memory, the region is revoked, as if it had been unregistered. So
+ * it is when the process ends or the device is removed. It stays over a RESET
+ * and ends with the file. Memory that operations use stays until they have
+ * ended.
  *
  * EFAULT: not all of it is memory that the device may use so. EEXIST: a part of it is
  * a region already. ENOMEM: over RLIMIT_MEMLOCK, against which its pages count (not

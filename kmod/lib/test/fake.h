@@ -12,7 +12,7 @@
 #include "../../uapi/nfcomms.h"
 
 struct fake {
-	/* What the test sets. */
+	/* Set by the test. */
 	int open_error; /* of the next open */
 	int fail; /* errno of the next ioctl other than INFO, or of read */
 	int interrupts; /* so many calls end with EINTR first */
@@ -26,7 +26,7 @@ struct fake {
 	unsigned int ready_count;
 	int gone; /* read answers 0 when nothing is ready */
 
-	/* What came. */
+	/* Received calls. */
 	char path[256]; /* of a node, or the name of a library */
 	int open_flags;
 	unsigned int closes, ioctls, submits, cancels, resets;

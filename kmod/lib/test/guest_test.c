@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The library on a device: $NFC_NODE, or dev:0. What is the same on every address. */
+/*
+ * The library on a device, $NFC_NODE or dev:0: cases that are the same on every
+ * address.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -70,7 +70,7 @@ CASE(addresses)
 	nfcomms_close(NULL);
 }
 
-/* What is no node needs another library, which is not there. */
+/* An address that is no node needs another library, which is not there. */
 CASE(other_schemes)
 {
 	static const char *const addresses[] = { "sim:", "shm:/run/0.sock",

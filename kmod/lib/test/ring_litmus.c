@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the SYNC points of a ring are for, in the least code that shows it: a
- * writer and a reader of one packet at a time. With -DVOLATILE the heads are what
- * they were in the HMF Transmitter, volatile and without order, and a compiler
- * that knows the packet's memory makes a mess of it; without, they are those of
- * docs/ring.md. Prints "right", or which packet was wrong.
+ * The least code that shows why a ring needs its SYNC points: a writer and a
+ * reader of one packet at a time. With -DVOLATILE the heads are as in the HMF
+ * Transmitter, volatile and without order, and a compiler that knows the
+ * packet's memory breaks it; without, they are those of docs/ring.md. Prints
+ * "right", or which packet was wrong.
  *
  *	ring_litmus write	the writer's side: packets are stored before positions
  *	ring_litmus read	the reader's side: positions are loaded before packets

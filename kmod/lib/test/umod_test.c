@@ -183,7 +183,7 @@ CASE(many_signals)
 	nfcomms_close(dev);
 }
 
-/* What a program put into the mask of its thread stays. */
+/* Signals that a program put into the mask of its thread stay there. */
 CASE(mask_stays)
 {
 	struct nfcomms_dev *dev;
