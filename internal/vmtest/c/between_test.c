@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Between epochs: whoever resets at the same time, the device has one epoch; one
- * that could not boot does no DMA; a completion that a read had to put back is read
- * by another, also when the device is gone by then.
+ * Between epochs: the device has one epoch, also after resets at the same time.
+ * One that could not boot does no DMA. A completion that a read had to put back
+ * is read by another, also when the device is removed by then.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -145,7 +145,7 @@ void rescan(void)
 	put("/sys/bus/pci/rescan", "1");
 }
 
-/* What /dev/aer_inject takes. */
+/* The input of /dev/aer_inject. */
 struct injection {
 	uint8_t bus, device, function;
 	uint32_t uncorrectable, correctable;
@@ -218,7 +218,10 @@ int load(void)
 
 static int points = -1; /* open before anything may fail */
 
-/* What is failed at all: also what may sleep, pages of any order, copies. */
+/*
+ * Allocations and copies that are failed: also those that may sleep, pages of
+ * any order.
+ */
 bool faults_ready(void)
 {
 	static const char *const settings[][2] = {
@@ -247,7 +250,7 @@ void fail_at(unsigned int n)
 	char text[16];
 	int length = snprintf(text, sizeof(text), "%u", n);
 
-	/* What was set still may fail this write itself, once. */
+	/* The earlier setting still may fail this write itself, once. */
 	if (pwrite(points, text, length, 0) < 0)
 		CHECK(pwrite(points, text, length, 0) == length);
 }

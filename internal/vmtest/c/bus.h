@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the guest's C tests do to the driver from outside of its node: sysfs, the
- * module, and the kernel's fault injection.
+ * The guest's C tests reach the driver here from outside of its node: by sysfs,
+ * the module, and the kernel's fault injection.
  */
 #ifndef BUS_H
 #define BUS_H

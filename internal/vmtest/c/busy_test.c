@@ -106,7 +106,10 @@ CASE(reads_find_it_before_they_return)
 	busy_end(fd);
 }
 
-/* Who does not ask, asks no more, or may not, sleeps as ever. */
+/*
+ * A caller that does not ask for polling, asks no more, or may not, sleeps as
+ * before.
+ */
 CASE(nobody_looks_unasked)
 {
 	int fd = fresh();
@@ -169,7 +172,10 @@ CASE(an_idle_file_does_not_look)
 	busy_end(fd);
 }
 
-/* What comes as a look ends wakes who sleeps; looks of all lengths, by call and by read. */
+/*
+ * A message that arrives as a poll ends wakes the sleeper; polls of all
+ * lengths, by call and by read.
+ */
 CASE(no_wake_up_is_lost_at_its_end)
 {
 	int fd = busy_client(0), late = 0;

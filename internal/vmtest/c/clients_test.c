@@ -110,7 +110,9 @@ CASE(transfers_that_stall_by_the_hundred)
 	check_pins();
 }
 
-/* What waits for memory can be taken back, and its file be closed. */
+/*
+ * An operation that waits for memory can be cancelled, and its file be closed.
+ */
 CASE(a_worker_leaves_a_page_that_does_not_come)
 {
 	struct lazy memory = lazy_pages(PAGE, 0);
@@ -321,7 +323,7 @@ CASE(two_transfers_under_the_default_limit)
 	check_pins();
 }
 
-/* What cannot tell how many operations it took takes none. */
+/* A submission that cannot report how many operations it took takes none. */
 CASE(a_submission_that_cannot_answer)
 {
 	int fd = fresh();

@@ -8,7 +8,7 @@
 #include "crew.h"
 #include "rig.h"
 
-/* What a worker may be told once its device is gone. */
+/* Errors that a worker may get once its device is removed. */
 static bool gone(int error, const struct nfcomms_completion *c)
 {
 	return error == ENODEV || error == EHOSTDOWN ||

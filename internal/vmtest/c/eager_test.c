@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Small transfers travel with their pages, or the pages wait at the device before the
- * transfer does. Whatever crosses them, each transfer comes once and whole or not at
- * all, and its pages are let go when the device has answered.
+ * Small transfers are sent with their pages, or the pages wait at the device
+ * before the transfer does. In any crossing, each transfer arrives once and
+ * whole or not at all, and its pages are released when the device has answered.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,7 +56,10 @@ static bool stays_pinned(bool some)
 	return !pinned() != some;
 }
 
-/* What fits goes as one slot, without a list; all of it comes to its place. */
+/*
+ * A transfer that fits is sent as one slot, without a list; all of it arrives
+ * in its place.
+ */
 CASE(small_transfers_need_no_list)
 {
 	static const uint32_t sizes[] = { 0, 1, 56, 4096, 4097, 12288 };
@@ -128,7 +131,10 @@ CASE(pages_wait_for_the_transfer)
 	check_pins();
 }
 
-/* What comes is not what the pages are for: it stays there, and they come back. */
+/*
+ * An offer that does not fit the pages stays offered, and the pages are
+ * returned.
+ */
 CASE(something_else_comes)
 {
 	int fd = fresh();
@@ -163,7 +169,7 @@ CASE(something_else_comes)
 	check_pins();
 }
 
-/* Both ends, and who takes back, at about the same time: each transfer comes once. */
+/* Both ends and a cancel at about the same time: each transfer arrives once. */
 CASE(everything_crosses)
 {
 	uint64_t seed = seed_for("crossings");
@@ -240,7 +246,7 @@ static bool disturb(int how, uint8_t *p, pid_t *pid)
 	}
 }
 
-/* What happens to their owner's memory does not move the pages that wait. */
+/* Changes of their owner's memory do not move the pages that wait. */
 CASE(memory_changes_while_its_pages_wait)
 {
 	int fd = fresh();

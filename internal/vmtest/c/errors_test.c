@@ -112,8 +112,8 @@ CASE(a_link_that_came_back)
 }
 
 /*
- * Who resets the function while its link comes back has to wait for that, and then
- * saves and restores a config space that the bus has emptied.
+ * A reset of the function while its link recovers has to wait for that, and
+ * then saves and restores a config space that the bus has emptied.
  */
 static void check_reset_behind_the_link(void)
 {

@@ -44,7 +44,7 @@ static int arm(int fd, int event)
 	return control(fd, NFCOMMS_IOC_EVENTFD, &e);
 }
 
-/* What was counted since the last time; 0: nothing. */
+/* The count since the last read; 0: nothing. */
 static uint64_t counted(int event)
 {
 	uint64_t n = 0;

@@ -494,7 +494,10 @@ static int ask_and_close(void *argument)
 	return test_failures() ? 1 : 0;
 }
 
-/* Whoever is answered may close at once, while the worker still has its hands on it. */
+/*
+ * A client that has its answer may close at once, while the worker still uses
+ * the file.
+ */
 CASE(closed_the_moment_it_was_answered)
 {
 	static const char workers[] = "/sys/devices/virtual/workqueue/cpumask";

@@ -4,11 +4,12 @@
  * another one's calls take longer, but 99 of 100 at most five times as long as beside
  * a process that computes as much and leaves the device alone. Of victims there are
  * two: one is like any process, and waits for its turn on a processor as well; the
- * other shares the abuser's processor and is urgent there, so that all it waits for is
- * the driver or the device. What they do undisturbed is printed too, and no limit: an
- * emulated processor is let wait by its host when it is busy, whoever keeps it so. All
- * is measured in turn, in short rounds, so that what else the machine does lengthens
- * all alike, and of each the quarter of rounds counts that it disturbed least.
+ * other shares the abuser's processor and is urgent there, so that all it waits
+ * for is the driver or the device. Undisturbed times are printed too, and have
+ * no limit: the host of a busy emulated processor lets it wait for any reason.
+ * All is measured in turn, in short rounds, so that other load of the machine
+ * lengthens all alike, and of each the quarter of rounds counts that it
+ * disturbed least.
  *
  *	fair [ROUNDS]
  */
@@ -37,7 +38,7 @@ enum {
 	CANCELS = 4,
 };
 
-/* What an abuser does, again and again. */
+/* The state of an abuser, for an action that it repeats. */
 struct abuse {
 	int fd;
 	uint32_t channel;
@@ -125,7 +126,7 @@ static void come_and_go(const struct abuse *a)
 	close(fd);
 }
 
-/* What an abuser does, until it is to end. */
+/* The activity of an abuser, until it is to end. */
 enum { RESTS, COMPUTES, ABUSES, WAYS };
 
 /* An abuser, and what it shares with its victim. */
@@ -208,7 +209,7 @@ static uint64_t percentile(uint64_t *took, long n, int part)
 	return took[n * part / 100];
 }
 
-/* What a victim does, again and again. */
+/* The action that a victim repeats. */
 typedef void suffer(const struct bench *b);
 
 static void echo(const struct bench *b)
@@ -225,7 +226,7 @@ static void request(const struct bench *b)
 	CHECK_EQ(outcome(b->fd, &op), NFC_OK);
 }
 
-/* What 99 of 100 calls of a round take at most, in nanoseconds. */
+/* The most that 99 of 100 calls of a round take, in nanoseconds. */
 static uint64_t p99(suffer *again, const struct bench *b)
 {
 	uint64_t took[CALLS];
@@ -258,7 +259,7 @@ static void measure(struct role *r, suffer *again, const struct bench *b,
 	CHECK(r->times >= (unsigned long)n);
 }
 
-/* What it took beside an abuser, compared to what it takes else. */
+/* Compare the times beside an abuser with those without one. */
 static void decide(const char *name, const char *victim, const uint64_t *took)
 {
 	double times[WAYS];
@@ -306,7 +307,7 @@ static void check_fair(const char *name, const struct role *role, suffer *victim
 	check_pins();
 }
 
-/* What the one does, and the other. */
+/* The action of an abuser, and that of its victim. */
 #define FAIR(name, again_, victim)                                          \
 	CASE(name)                                                          \
 	{                                                                   \

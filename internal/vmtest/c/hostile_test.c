@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A device that lies, dies or hangs (nfsim --script). Whatever it does, a call
+ * A device that lies, dies or hangs (nfsim --script). For each script, a call
  * ends in time with success or a typed error, success means the right bytes, no
- * byte outside a buffer changes, and every page comes back.
+ * byte outside a buffer changes, and every page is returned.
  *
  *	hostile [ROUNDS]
  *

@@ -62,5 +62,5 @@ CASE(pages_that_wait)
 	check_kept(fd, transfer(NFCOMMS_OP_RECEIVE_IND, program(fd, "source"),
 				p, NFC_PAGE_SIZE));
 	free_pages(p, NFC_PAGE_SIZE);
-	close(fresh()); /* for who comes next */
+	close(fresh()); /* for the next opener */
 }

@@ -18,7 +18,7 @@ struct lazy lazy_pages(size_t size, size_t there);
 void await_fault(const struct lazy *l);
 /* All pages come, for good. */
 void let_come(struct lazy *l);
-/* They are gone instead: whoever waits gets a fault. */
+/* They are lost instead: a waiter gets a fault. */
 void let_vanish(struct lazy *l);
 /* Free what is left. */
 void free_lazy(struct lazy *l);

@@ -20,7 +20,10 @@ enum {
 	WAITING = 2, /* a message and a transfer, by their user_data */
 };
 
-/* What a script loses, and how the call that meets the loss ends. */
+/*
+ * The messages that a script loses, and the end of the call that meets the
+ * loss.
+ */
 static const struct loss {
 	const char *script;
 	uint16_t call;

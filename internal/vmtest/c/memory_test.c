@@ -306,7 +306,7 @@ CASE(over_the_memlock_limit)
 	close(fresh());
 	status = wait_child(child(over_memlock, p));
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	/* What was asked for, the limit, and how to raise it. */
+	/* The requested bytes, the limit, and how to raise it. */
 	CHECK(log_says("a transfer of 16777216 bytes needs more pinned memory than RLIMIT_MEMLOCK allows, 32768 bytes: raise it (ulimit -l, LimitMEMLOCK=) or give CAP_IPC_LOCK"));
 	free_pages(p, BULK);
 	check_pins();
@@ -403,7 +403,7 @@ CASE(fork_while_receiving)
 	check_pins();
 }
 
-/* What a thread does to a buffer while it moves. */
+/* The change that a thread makes to a buffer while it moves. */
 struct mischief {
 	uint8_t *p;
 	volatile bool over;

@@ -14,7 +14,7 @@ static int times(void)
 	return test_argument ? atoi(test_argument) : 1;
 }
 
-/* What every other case does as well. */
+/* The part that every other case has as well. */
 CASE(nothing)
 {
 	int fd = client();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Adaptive moderation: how far a vector's interrupts are apart follows its load,
- * within what an administrator allows, and never costs a wake-up. What a device
- * does with its registers is tested where the device is.
+ * Adaptive moderation: the gap between a vector's interrupts follows its load,
+ * within the limits of an administrator, and never costs a wake-up. The
+ * device's own tests cover the effect on its registers.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -180,7 +180,10 @@ static void *change_limits(void *unused)
 	return unused;
 }
 
-/* Who sleeps while the hold-off changes is woken, and not by the watch. */
+/*
+ * A thread that sleeps while the hold-off changes is woken, and not by the
+ * watch.
+ */
 CASE(no_wake_up_is_lost_when_it_changes)
 {
 	struct moder_bench b = moder_setup();

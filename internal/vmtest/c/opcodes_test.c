@@ -13,7 +13,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* What an opcode may carry; all else must be zero. */
+/* The fields that an opcode may carry; all else must be zero. */
 static const struct {
 	const char *name;
 	uint16_t opcode, flags;

@@ -31,7 +31,7 @@ enum {
 	LATEST_US = 3000, /* one strikes so much later than the other, at most */
 };
 
-/* What is disturbed. */
+/* The objects that are disturbed. */
 struct scene {
 	char device[PATH_MAX];
 	uint8_t *memory; /* of the crew */

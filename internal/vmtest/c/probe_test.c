@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every allocation of probing a device and of loading the module is made to fail,
- * one after the other (a kernel with fault injection). Whatever fails is undone,
- * and the next attempt works.
+ * Every allocation of probing a device and of loading the module is made to
+ * fail, one after the other (a kernel with fault injection). Each failure is
+ * undone, and the next attempt works.
  */
 #include <stdio.h>
 #include <stdlib.h>

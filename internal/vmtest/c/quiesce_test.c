@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pages stay pinned until the device agreed that it touches them no more, or DMA
- * is fenced; whoever wants them back, and however it ends. The device never says
- * ABORTED (nfsim --script drop+1:aborted); cancel_timeout_ms is raised, to look in time.
+ * Pages stay pinned until the device agreed that it touches them no more, or
+ * DMA is fenced, for every kind of end. The device never sends ABORTED (nfsim
+ * --script drop+1:aborted); cancel_timeout_ms is raised, to look in time.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -95,7 +95,9 @@ CASE(pages_of_a_killed_client)
 	set_limit("cancel_timeout_ms", "100");
 }
 
-/* Who closes a file whose device does not answer is not kept: it ends behind. */
+/*
+ * A close of a file whose device does not answer returns; the rest ends later.
+ */
 CASE(a_close_does_not_wait_for_the_fence)
 {
 	int aborted = 0, other, fd;

@@ -284,7 +284,7 @@ CASE(unmapped)
 	check_pins();
 }
 
-/* What was offered stays until it has moved; nothing of the new memory does. */
+/* Offered pages stay until they have moved; nothing of the new memory does. */
 CASE(unmapped_under_a_transfer)
 {
 	int fd = fresh();
@@ -584,7 +584,7 @@ static int many_register_too_much(void *argument)
 	return test_failures() != 0;
 }
 
-/* What the limit does not allow is refused before its pages have a list. */
+/* A region over the limit is refused before its pages have a list. */
 CASE(far_over_the_memlock_limit)
 {
 	close(fresh());
@@ -592,7 +592,7 @@ CASE(far_over_the_memlock_limit)
 	check_device();
 }
 
-/* What is registered stays over the end of an epoch, however that comes. */
+/* Registered memory stays over the end of an epoch, of every kind. */
 static void stays_over(void (*end)(int fd))
 {
 	int fd = fresh();
@@ -667,9 +667,15 @@ CASE(its_device_went)
 	check_pins();
 }
 
-/* ---- a large region, and who waits for the processor that gives it back ---- */
+/*
+ * ---- a large region, and a thread that waits for the processor that frees it
+ * ----
+ */
 
-/* Who looks, as often as it can, how many pages were let go since the machine began. */
+/*
+ * A thread that polls, as often as it can, the number of pages freed since the
+ * machine began.
+ */
 struct watch {
 	pthread_barrier_t ready;
 	volatile bool over;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the guest's C tests share: a client of /dev/nfcommsN by bare ioctls, the
- * device programs they talk to, and the oracles. A helper that cannot do its
- * work notes a failure of the running case and returns a value that fails on.
+ * Code that the guest's C tests share: a client of /dev/nfcommsN by bare
+ * ioctls, the device programs that they use, and the oracles. A helper that
+ * cannot do its work notes a failure of the running case and returns a value
+ * that fails on.
  */
 #ifndef RIG_H
 #define RIG_H

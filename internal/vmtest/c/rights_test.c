@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who may do what with a node: a file that is open to read may look, one that
- * is open for writing may use channels and start processes of its own, and to
- * bring in code or to end what others do takes CAP_SYS_ADMIN.
+ * Rights on a node: a file that is open to read may query, one that is open for
+ * writing may use channels and start processes of its own. To load code or to
+ * end the processes of others takes CAP_SYS_ADMIN.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the driver shows of itself: sysfs attributes, the state in debugfs while
- * operations wait in it, tracepoints, and the counters of the health.
+ * The driver's output about itself: sysfs attributes, the state in debugfs
+ * while operations wait in it, tracepoints, and the counters of the health.
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
@@ -190,7 +190,10 @@ static void clear_trace(void)
 	CHECK(f && !fclose(f));
 }
 
-/* What a client does shows in the events of the driver, and only while they are on. */
+/*
+ * A client's actions show in the events of the driver, and only while they are
+ * on.
+ */
 CASE(tracepoints)
 {
 	static const char *const lines[] = {

@@ -95,7 +95,7 @@ static void attempt(int fd, const struct nfcomms_op *op, struct tally *t)
 		t->done++;
 }
 
-/* What a sink says: messages and transfer bytes it has taken. */
+/* The counts of a sink: messages and transfer bytes that it has taken. */
 static void ask_sink(int fd, uint32_t ch, uint64_t taken[3])
 {
 	struct nfcomms_op ask = message(ch, "SINKSTAT", 8);
@@ -151,7 +151,9 @@ CASE(signals_during_messages)
 	close(fd);
 }
 
-/* What waits for a target that never comes is interrupted every time. */
+/*
+ * A call that waits for a target that is never ready is interrupted every time.
+ */
 CASE(signals_while_parked)
 {
 	static const uint16_t opcodes[] = { NFCOMMS_OP_SEND, NFCOMMS_OP_SEND_IND,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * A device that interrupts nobody (nfsim --script irq-drop+1). What lies in the
- * ring when a call sets the park word is found by the call itself, which drains
- * the ring once more after that; else the periodic tick finds it. Rings are full
- * here: what nobody has taken stays. Every reply waits for a tick, so that few are
- * asked for.
+ * A device that sends no interrupt (nfsim --script irq-drop+1). A message in
+ * the ring when a call sets the park word is found by the call itself, which
+ * drains the ring once more after that; else the periodic tick finds it. Rings
+ * are full here: messages that were not taken stay. Every reply waits for a
+ * tick, so that few are requested.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory whose pages come from a file system that does not answer (a FUSE server
- * of our own): whoever names it waits, and nobody else. Needs CONFIG_FUSE_FS.
+ * Memory whose pages are read from a file system that does not answer (a FUSE
+ * server of our own): a client that names it waits, and no other. Needs
+ * CONFIG_FUSE_FS.
  */
 #define _GNU_SOURCE
 #include <errno.h>

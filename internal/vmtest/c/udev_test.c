@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What an installed package promises: a card that appears gets its driver, by
- * the module's alias, and its node the group, the mode and the name of the rule.
- * Debian's udev does it; nothing here loads the module.
+ * The promises of an installed package: a card that appears gets its driver, by
+ * the module's alias, and its node the group, the mode and the name of the
+ * rule. Debian's udev does it; nothing here loads the module.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

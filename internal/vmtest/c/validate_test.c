@@ -13,7 +13,7 @@
 
 #include "rig.h"
 
-/* What is wrong with a structure: these bytes of it. */
+/* The flaw of a structure: these bytes of it. */
 struct flaw {
 	const char *name;
 	size_t at, width;
@@ -312,7 +312,10 @@ CASE(larger_operations)
 	teardown(&b);
 }
 
-/* What is larger than a page is refused, though all we do not know is zero. */
+/*
+ * An operation larger than a page is refused, though all fields beyond ours are
+ * zero.
+ */
 CASE(operations_larger_than_a_page)
 {
 	struct bench b = setup();

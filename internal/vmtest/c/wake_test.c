@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whoever waits is woken by an interrupt: the driver has set the park word. If it
- * had not, its periodic tick would find the message, up to a quarter of a second
- * later. silent_test.c is about messages that came before the park word was set.
+ * A waiter is woken by an interrupt: the driver has set the park word. If it
+ * had not, its periodic tick would find the message, up to a quarter of a
+ * second later. silent_test.c is about messages that arrived before the park
+ * word was set.
  */
 #include <poll.h>
 #include <stdio.h>

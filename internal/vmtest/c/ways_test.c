@@ -31,14 +31,14 @@ static struct nfcomms_op receive(uint32_t ch)
 	return op;
 }
 
-/* What an operation cost. */
+/* The cost of an operation. */
 static void say(const char *way, uint64_t spent, uint64_t operations)
 {
 	printf("%s: %.2f system calls of an operation\n", way,
 	       (double)spent / (double)operations);
 }
 
-/* What every other case does as well. */
+/* The part that every other case has as well. */
 CASE(nothing)
 {
 	int fd = client();
