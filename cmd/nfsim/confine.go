@@ -113,8 +113,8 @@ func policy(open bool) (seccomp.Policy, error) {
 	names := slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return !known(name) })
 	p := seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{
 		{Names: names, Action: seccomp.ActionAllow},
-		// What it is to do lies in memory, which a filter does not see: the C library
-		// asks with clone then.
+		// Its arguments are in memory, which a filter cannot read: the C library uses clone
+		// then.
 		{Names: []string{"clone3"}, Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
 		{NamesWithCondtions: conditional, Action: seccomp.ActionAllow},
 	}}

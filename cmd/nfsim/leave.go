@@ -21,7 +21,7 @@ func (s *server) leave() {
 	if err != nil {
 		return // it is closed already
 	}
-	kept := -1 // stays open when whoever serves the client closes the socket
+	kept := -1 // stays open when the serving goroutine closes the socket
 	_ = raw.Control(func(fd uintptr) { kept, _ = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	if kept < 0 {
 		return

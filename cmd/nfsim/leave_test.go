@@ -11,8 +11,8 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 )
 
-// TestDyingDeviceHangsUpFirst: a client can write to a device that dies until it
-// has read the end, also when whoever served it has closed the socket.
+// TestDyingDeviceHangsUpFirst: a client can write to a device that dies until it has read the end,
+// also when the serving goroutine has closed the socket.
 func TestDyingDeviceHangsUpFirst(t *testing.T) {
 	client, socket, err := vfioclient.Pair()
 	require.NoError(t, err)

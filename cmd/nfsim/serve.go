@@ -18,7 +18,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 )
 
-// server is one device and whoever is attached to it.
+// server is one device and its attached client.
 type server struct {
 	options *options
 	device  *device.Device

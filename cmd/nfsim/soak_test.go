@@ -18,9 +18,8 @@ import (
 
 var strikesFlag = flag.Uint64("strikes", 300, "faults of a device that TestHostileSoak waits for")
 
-// soakScripts strike again and again; a reset makes the device whole in between.
-// What they write out of turn stays beside the buffers: it is this process's
-// memory.
+// soakScripts strike again and again; a reset makes the device whole in between. Their stray writes
+// stay beside the buffers: it is this process's memory.
 var soakScripts = []string{
 	"count@3+7", "early@2+9", "id@3+5", "epoch@2+3", "type@4+9", "channel@3+5", "length@4+9", "phase@5+11",
 	"state@3+7", "direction@3+7", "reserved@2+5", "replay+3", "again@4+2", "drop@9+31", "garbage+4", "random@2+5",

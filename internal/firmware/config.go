@@ -47,7 +47,7 @@ const (
 	year       = 365 * 24 * time.Hour
 )
 
-// What a device has for zero fields of a Config.
+// Defaults of a device for zero fields of a Config.
 const (
 	defaultManagers = 8
 	defaultIslands  = 1

@@ -16,7 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// What Go has of the firmware's limits is as they are there, or this does not build.
+// The limits of Go are those of the firmware, or this does not build.
 var (
 	_ = [1]struct{}{}[C.NFC_LINK_VERSION-MeshLinkVersion]
 	_ = [1]struct{}{}[C.NFC_SIDE_MAX-MeshSideMax]

@@ -92,7 +92,7 @@ func (o *MeshOp) Finish() abi.Status {
 // the mesh's.
 func (m *Mesh) Wakes() int { return int(C.nfc_mesh_wakes(m.m)) }
 
-// WakeEnded wakes whoever parked for what has ended. One goroutine at a time.
+// WakeEnded wakes the waiters of ended operations. One goroutine at a time.
 func (m *Mesh) WakeEnded() {
 	for {
 		h := cgo.Handle(C.nfc_mesh_ended(m.m))

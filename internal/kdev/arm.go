@@ -114,9 +114,9 @@ func (h *half) spend(wake chan<- struct{}) *place {
 	return p
 }
 
-// pass asks for the first who waits for an offer, unless that is under way.
-// Whoever may have left an offer where it is comes here: a waiter, the end of a
-// call, and a waiter that was woken and leaves.
+// pass asks for the first waiter for an offer, unless that is under way. It is called where an
+// offer may have been left in place: by a waiter, at the end of a call, and by a waiter that was
+// woken and leaves.
 func (h *half) pass() {
 	if h.armed.Load() == 0 || h.reserved.Load() {
 		return
@@ -156,7 +156,7 @@ func (h *half) told(opcode uint16, p *place, held bool) {
 	}
 }
 
-// fire wakes all who wait: the half is shut.
+// fire wakes all waiters: the half is shut.
 func (h *half) fire() {
 	h.mu.Lock()
 	for h.waiters.Wake() != nil {

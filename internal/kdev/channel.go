@@ -404,9 +404,9 @@ func (c *Channel) sayClose(flags uint16) error {
 	return nil
 }
 
-// Halves describes both halves as they are now: what waits in the module, and who waits here.
+// Halves describes both halves as they are now: the operations in the module, and the waiters here.
 func (c *Channel) Halves() (s [2]bridge.Half) {
-	now, _ := c.ask() // of what is gone all is idle
+	now, _ := c.ask() // of a lost channel all is idle
 	for d, m := range [2]uapi.HalfInfo{now.H2D, now.D2H} {
 		h := &c.halves[d]
 		h.mu.Lock()

@@ -37,7 +37,7 @@ func (g *gate) leave() {
 	}
 }
 
-// notify leaves the token that whoever waits takes.
+// notify leaves the token that a waiter takes.
 func (g *gate) notify() {
 	select {
 	case g.idle <- struct{}{}:
@@ -61,6 +61,6 @@ func (g *gate) wait(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	g.notify() // for whoever else waits
+	g.notify() // for another waiter
 	return nil
 }

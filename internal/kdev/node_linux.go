@@ -45,7 +45,7 @@ func openNode(path string) (kernel, error) {
 		return nil, openErr(path, err)
 	}
 	file := os.NewFile(uintptr(fd), path)
-	// What is no device of ours need not be pollable; INFO says it better.
+	// A file that is no device of ours need not be pollable; INFO reports it better.
 	if err := file.SetReadDeadline(time.Time{}); errors.Is(err, os.ErrNoDeadline) {
 		file.Close()
 		return nil, fmt.Errorf("%s is no device of the module nfcomms: %w: %w", path, bridge.ErrInvalid, unix.ENOTTY)

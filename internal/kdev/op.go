@@ -72,8 +72,8 @@ type table struct {
 	over bool // no completion is read any more
 }
 
-// get returns an op for a new use. Its completion goes to arm if that is not
-// nil, else to whoever waits.
+// get returns an op for a new use. Its completion is passed to arm if that is not nil, else to the
+// waiter.
 func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 	t.mu.Lock()
 	var o *op

@@ -117,7 +117,7 @@ func TestImport(t *testing.T) {
 	require.Equal(t, []uint64{at}, r.ended)
 }
 
-// TestImportOfNoBuffer: what is no dma-buf is refused, whoever notices.
+// TestImportOfNoBuffer: a file that is no dma-buf is refused, by the library or the module.
 func TestImportOfNoBuffer(t *testing.T) {
 	r, dev := newRegistry(t, uapi.FeatureRegions|uapi.FeatureDMABuf)
 	var way [2]int

@@ -27,9 +27,8 @@ type kernel interface {
 	close() error
 }
 
-// submitter hands operations to the module, many with one call when several
-// goroutines come at once: all queue, and whoever is first takes the whole
-// queue along.
+// submitter passes operations to the module, many with one call when several goroutines submit at
+// once: all queue, and the first one takes the whole queue along.
 type submitter struct {
 	k     kernel
 	table *table

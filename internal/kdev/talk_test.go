@@ -395,7 +395,7 @@ func (p *talker) leaves(reasons ...error) error {
 
 // concludes checks what a host made of a slot.
 func (p *talker) concludes(s *talk.Step, dropped uint64) error {
-	err := p.loop.Send(patience(p.T), nil) // whoever gets the answer has read all before it
+	err := p.loop.Send(patience(p.T), nil) // its answer shows that all before it was read
 	if err == nil {
 		_, err = p.loop.Receive(patience(p.T), nil)
 	}

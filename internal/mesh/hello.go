@@ -47,8 +47,9 @@ const (
 	termsSize    = 4
 )
 
-// Answers to a hello, with the terms of who answers behind them. A peer that does not fit
-// hears no more than that, but for what it may mend: whoever is on the list may know that.
+// Answers to a hello, with the terms of the answering peer behind them. A peer that does not fit
+// gets no more than that, except a difference that its operator can mend: peers on the list may
+// know that.
 const (
 	helloAgreed         = 1
 	helloAnotherTorus   = 2
@@ -58,7 +59,7 @@ const (
 	answerSize          = 1 + termsSize
 )
 
-// Why a peer that is who it should be does not fit; each is an ErrPeer.
+// Reasons why a known peer does not fit; each is an ErrPeer.
 var (
 	// ErrTorus means that a peer is of a torus of another shape.
 	ErrTorus = fmt.Errorf("another torus: %w", ErrPeer)
@@ -167,11 +168,11 @@ func introduce(ctx context.Context, p Peer, h hello) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// answered returns what an answer means to who said hello.
+// answered returns the meaning of an answer for the sender of the hello.
 func answered(answer byte, differ error) error {
 	switch answer {
 	case helloAgreed:
-		return differ // it lies, if there is something
+		return differ // the peer lies, if there is a difference
 	case helloAnotherTorus, helloAnotherFlow:
 		if differ != nil {
 			return differ

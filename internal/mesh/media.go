@@ -19,11 +19,11 @@ import (
 // Fingerprint is the SHA-256 of a certificate.
 type Fingerprint [sha256.Size]byte
 
-// Identity is who a process is to its neighbours, and who they are.
+// Identity is the certificate of a process, and those of its neighbours.
 type Identity struct {
 	Certificate tls.Certificate
-	// Known has the certificate of each node that is elsewhere. A peer that shows
-	// none of these does not come through the handshake.
+	// Known has the certificate of each node that is elsewhere. A peer that shows none of these
+	// fails the handshake.
 	Known map[int]Fingerprint
 	// Dial reaches neighbours; nil: [DialTLS].
 	Dial Dialer
@@ -80,9 +80,8 @@ func fingerprint(s tls.ConnectionState) (f Fingerprint, ok bool) {
 	return sha256.Sum256(s.PeerCertificates[0].Raw), true
 }
 
-// tls returns the configuration of either side: TLS 1.3, certificates of both, and
-// whoever is not known is refused. Certificates need no common authority: they are
-// known one by one.
+// tls returns the configuration of either side: TLS 1.3, certificates of both, and a peer that is
+// not known is refused. Certificates need no common authority: they are known one by one.
 func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,

@@ -200,8 +200,7 @@ func TestPauses(t *testing.T) {
 	require.Equal(t, retryMost, pauseAfter(retryMost, retryMost))
 }
 
-// TestStrangers: whoever is not on the list gets nowhere, and others are not
-// disturbed.
+// TestStrangers: a peer that is not on the list gets no connection, and others are not disturbed.
 func TestStrangers(t *testing.T) {
 	w := newTwo(t)
 	w.connect()

@@ -72,8 +72,8 @@ func OverConnections(c Config) Config {
 // if the other end closed it. ErrBusy: the link has a connection. Both ends say hello before:
 // ErrTorus, ErrFlow, ErrVersion, or another ErrPeer, at both of them, if they do not fit.
 //
-// The connection must be in order and private: whoever is at its other end is the
-// neighbour. One that leaves the machine is made by [Mesh.Dial] or [Mesh.Serve].
+// The connection must be in order and private: the process at its other end is the neighbour. One
+// that leaves the machine is made by [Mesh.Dial] or [Mesh.Serve].
 func (m *Mesh) Connect(ctx context.Context, node, link int, conn net.Conn) error {
 	var refused error
 	err := m.withLink(node, link, func(*firmware.Mesh) { refused = m.unclaimed(node, link) })
@@ -219,9 +219,9 @@ func (m *Mesh) connection(node, link int) *pump {
 // connected reports whether a link has a connection.
 func (m *Mesh) connected(node, link int) bool { return m.connection(node, link) != nil }
 
-// taken reports whether a link has a connection that does not give way to another one: one that
-// had no words for as long as loses a link ends, as a process that was killed does not always hang
-// up, and comes again. What came while this process had no processor is read first.
+// taken reports whether a link has a connection that does not give way to another one: one that had
+// no words for as long as loses a link ends, as a process that was killed does not always hang up,
+// and connects again. Words that arrived while this process had no processor are read first.
 func (m *Mesh) taken(ctx context.Context, node, link int) bool {
 	p := m.connection(node, link)
 	if p == nil {

@@ -68,11 +68,11 @@ type Window struct {
 	pin    runtime.Pinner
 }
 
-// Window registers memory of a node of this process, until it is revoked or the node
-// dies. Its first byte is at offset 0. What others put appears in it at any time, and
-// what they get is what is there at that moment: who writes meanwhile has to agree
-// with them. The error wraps bridge.ErrNoMemory where the node has WindowsMax windows
-// or 256 MiB in all, and bridge.ErrTooLarge above WindowMax.
+// Window registers memory of a node of this process, until it is revoked or the node dies. Its
+// first byte is at offset 0. Puts of others appear in it at any time, and their gets read what is
+// there at that moment: a program that writes meanwhile has to agree with them. The error wraps
+// bridge.ErrNoMemory where the node has WindowsMax windows or 256 MiB in all, and
+// bridge.ErrTooLarge above WindowMax.
 func (m *Mesh) Window(node int, mem []byte, access Access) (*Window, error) {
 	switch {
 	case m.has(node) && !m.here(node):
@@ -130,10 +130,10 @@ func (m *Mesh) forgetWindows() {
 	clear(m.windows)
 }
 
-// Put has a node of this process write data to a window from offset on, and returns
-// when all of it is there. Nobody at the window takes part. What the fabric loses is
-// sent again until ctx ends, and nothing is written twice. After an error a part of it
-// may be there; none of it comes later than what the same node puts there after that.
+// Put has a node of this process write data to a window from offset on, and returns when all of it
+// is there. No program at the window takes part. Packets that the fabric loses are sent again until
+// ctx ends, and nothing is written twice. After an error a part of it may be there; none of it
+// arrives later than data that the same node puts there after that.
 //
 // The error wraps ErrWindow, ErrAccess, bridge.ErrRange (a piece is not in the window),
 // bridge.ErrDMA (memory of the window, or data, cannot be reached),

@@ -172,7 +172,7 @@ func TestRevokeUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDeadNodes: who asks a dead node is told so, and who dies asks no more.
+// TestDeadNodes: a request to a dead node fails, and a node that dies sends no more.
 func TestDeadNodes(t *testing.T) {
 	m := open(t, quick(3, 1, 1))
 	w := window(t, m, 1, make([]byte, 4096), Read|Write)
@@ -363,7 +363,7 @@ func TestMeasureLookups(t *testing.T) {
 	}
 }
 
-// TestOwnClockPuts: without threads, whoever waits lets time pass.
+// TestOwnClockPuts: without threads, the waiting caller lets time pass.
 func TestOwnClockPuts(t *testing.T) {
 	m := open(t, Config{Side: [3]int{2, 1, 1}, Beat: 100 * time.Microsecond, Retry: 20 * time.Microsecond, Silence: 10 * time.Millisecond})
 	mem := make([]byte, 10_000)

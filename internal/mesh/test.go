@@ -65,7 +65,7 @@ func (m *Mesh) upLink(node, link int) (Link, error) {
 	return s.Links[link], err
 }
 
-// claimTest makes the caller the only one who tests a link.
+// claimTest makes the caller the only tester of a link.
 func (m *Mesh) claimTest(node, link int) error {
 	if err := m.withLink(node, link, func(*firmware.Mesh) {}); err != nil {
 		return err

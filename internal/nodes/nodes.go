@@ -11,10 +11,10 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Torus is a fabric as a back end reaches it. What it has in common with [bridge.Fabric] is
-// as there.
+// Torus is a fabric as a back end reaches it. Its methods that [bridge.Fabric] has as well are as
+// there.
 type Torus interface {
-	// State returns what the own node knows.
+	// State returns the view of the own node.
 	State() (bridge.FabricState, error)
 	// Route returns the way between two nodes.
 	Route(from, to abi.Node) ([]bridge.FabricHop, error)
@@ -191,8 +191,9 @@ func (f *fabric) come(ctx context.Context, n abi.Node, listener bridge.Target, n
 	return f.comeAgain(ctx, dev, func() (bridge.Channel, error) { return d.Come(ctx, listener, number) })
 }
 
-// comeAgain is for a node that was gone: as a process of it asked, it came again. What this
-// process had there is lost already; what it has since, by another call, stays.
+// comeAgain opens the channel where the node was lost and runs again, as a process of it has
+// connected: it resets the device. The state of this process there is lost already; state that
+// another call made since then stays.
 func (f *fabric) comeAgain(ctx context.Context, dev bridge.Device, come func() (bridge.Channel, error)) (bridge.Channel, error) {
 	f.reviving.Lock()
 	defer f.reviving.Unlock()

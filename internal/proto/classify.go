@@ -48,7 +48,7 @@ func (t *Table) Classify(h Half, l *Ledger, limit uint64, s *abi.Slot) (p Step, 
 	return p, why
 }
 
-// What needs no transition is an input, too: an event of any state.
+// Messages that need no transition are inputs, too: an event of any state.
 const (
 	takeStale = inputCount + Input(EventStale)
 	takeFault = inputCount + Input(EventFault)

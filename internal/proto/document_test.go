@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the state tables of docs/protocol
 
 const document = "../../docs/protocol.md"
 
-// What the document calls things.
+// Names of things in the document.
 var (
 	inputText = map[proto.Input]string{
 		proto.TakeOffer:            "DIRECT or IND_BEGIN under the next id",

@@ -34,7 +34,8 @@ func TestLitmusModelled(t *testing.T) {
 
 var parkedDrop = map[string][]litmus.Model{"": nil, "fence": {litmus.X86, litmus.Relaxed}}
 
-// parked is who says that it sleeps and looks once more, and who stores what it would have seen.
+// parked is a side that announces its sleep and checks once more, and a side that stores the word
+// it checks.
 func parked(sleeps, stores string) func(litmus.With) [][]litmus.Access {
 	return func(w litmus.With) [][]litmus.Access {
 		return [][]litmus.Access{

@@ -28,8 +28,8 @@ const (
 	recall, held, closed, accepted = MarkRecall, MarkHeld, MarkClosed, MarkAccepted
 )
 
-// Rows returns every transition: what the device may put and what it means, and what the host may
-// do. What no row names is a fault of the device, or a defect of the host.
+// Rows returns every transition: the messages of the device and their meaning, and the operations
+// of the host. An input that no row names is a fault of the device, or a defect of the host.
 func Rows() []Row {
 	return slices.Concat(messageRows(), transferRows(), eagerRows(), offerRows())
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
 )
 
-// party is who replays conversations. New parties are added to the lists below, each in a file
-// of its own that builds or finds what it needs.
+// party is an implementation that replays conversations. New parties are added to the lists below,
+// each in a file of its own that builds or finds its needs.
 type party[P any] struct {
 	name string
 	make func(t *testing.T) P

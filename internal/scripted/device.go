@@ -53,8 +53,8 @@ func (sh Shape) sound() bool {
 		sh.Window&(sh.Window-1) == 0 && sh.Window <= abi.WindowMax && sh.Eager <= abi.EagerEntries
 }
 
-// ParseShape reads the options of the conformance suite, see Run. What they do not name is as in a
-// "sim:" address.
+// ParseShape reads the options of the conformance suite, see Run. Options that are not given are as
+// in a "sim:" address.
 func ParseShape(options string) (Shape, error) {
 	sh := Shape{Eager: abi.EagerEntries}
 	values, err := url.ParseQuery(options)

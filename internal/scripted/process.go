@@ -84,9 +84,8 @@ func (p *process) stopLocked(why abi.Status) {
 	}
 }
 
-// retreatLocked ends a channel's transfer to the device, and takes an offer to the
-// host back. What the host has begun to take goes on: it has the word. Must hold
-// mu.
+// retreatLocked ends a channel's transfer to the device, and withdraws an offer to the host. A
+// transfer that the host has begun to take continues: the host decides its end. Must hold mu.
 func (s *Device) retreatLocked(c *channel, why abi.Status) {
 	if c.in != nil && c.in.active {
 		s.failInLocked(c, abi.ErrClosed, c.in.size-c.in.move.processed)

@@ -84,12 +84,12 @@ func (t *torus) CutLink(n abi.Node, link int, cut bool) error {
 	return err
 }
 
-// KillNode is for whoever runs the node's process.
+// KillNode is up to the operator of the node's process.
 func (*torus) KillNode(n abi.Node, _ bool) error {
 	return fmt.Errorf("node %v is a process: %w", n, bridge.ErrNotSupported)
 }
 
-// SilenceNode is for whoever runs the node's process.
+// SilenceNode is up to the operator of the node's process.
 func (t *torus) SilenceNode(n abi.Node) error { return t.KillNode(n, true) }
 
 // TestLink tests a link of the process's node, a slice of time after the other.

@@ -45,7 +45,7 @@ const (
 	Revoke                   // Address: the key of a window; answered when nothing touches it any more
 )
 
-// What the windows of one user's clients are together at most: half of what a node has.
+// Limits of the windows of one user's clients together: half of what a node has.
 const (
 	UserWindows     = 2 * bridge.HostWindows
 	UserWindowBytes = 2 * bridge.HostWindowBytes
@@ -94,7 +94,7 @@ type Message struct {
 // Of is what a bound is of.
 type Of uint64
 
-// What a request that is refused was too much for; 0 if the other side does not tell.
+// Owners of the limit that a refused request exceeded; 0 if the other side does not name it.
 const (
 	OfDevice Of = iota + 1
 	OfUser

@@ -38,7 +38,7 @@ func build(t *testing.T, source string, macros ...string) []byte {
 	return image
 }
 
-// What images carry in place of what each test needs; as long as a name may be.
+// Marks of images in place of the value that each test needs; as long as a name may be.
 const (
 	firstMark  = "11111111111111111111111"
 	secondMark = "22222222222222222222222"

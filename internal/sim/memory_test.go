@@ -52,8 +52,8 @@ func pair(ctx context.Context, t *testing.T, dev bridge.Device, program string, 
 	return ch
 }
 
-// TestBadMemory: memory that cannot be reached ends a transfer with ErrDMA and
-// the place, both ways, whoever copies it; the device goes on.
+// TestBadMemory: memory that cannot be reached ends a transfer with ErrDMA and the place, both
+// ways, for each copying side; the device continues.
 func TestBadMemory(t *testing.T) {
 	for _, options := range []string{"", "engines=1", "islands=2&engines=3", "runs=0&engines=1"} {
 		t.Run(options, func(t *testing.T) { checkBadMemory(t, openDevice(t, options)) })

@@ -179,8 +179,8 @@ func foreground(ctx context.Context, w *workshop, j job, p program) error {
 	return b.show(ctx)
 }
 
-// show runs a boot's only program with its output on the terminal and returns a
-// statusError for its exit status. What the job's own checks found comes last.
+// show runs a boot's only program with its output on the terminal and returns a statusError for its
+// exit status. It prints the findings of the job's own checks last.
 func (b *boot) show(ctx context.Context) error {
 	var kept bytes.Buffer
 	s := &stream{w: &kept}

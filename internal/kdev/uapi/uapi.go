@@ -53,7 +53,7 @@ const (
 	StatusCount        = 22
 )
 
-// What was added after version 2.0 (enum nfcomms_features).
+// Features that were added after version 2.0 (enum nfcomms_features).
 const (
 	FeatureRegions  = 1 << 0 // IOCRegister, IOCUnregister
 	FeatureDMABuf   = 1 << 1 // … with RegionDMABuf as well

@@ -11,9 +11,10 @@ import (
 // another thread, and being woken by it, costs.
 const patience = 20 * time.Microsecond
 
-// Call makes one operation, as NFCOMMS_IOC_CALL does, and fills c. What can be done at once
-// is done on the caller's thread. What has to wait goes to a goroutine, and only then later
-// is called: it returns what is called when c is filled, after which nothing touches c.
+// Call makes one operation, as NFCOMMS_IOC_CALL does, and fills c. An operation that can be done at
+// once is done on the caller's thread. One that has to wait is passed to a goroutine, and only then
+// later is called: it returns the function that is called when c is filled, after which nothing
+// touches c.
 func (f *File) Call(raw *uapi.Op, c *uapi.Completion, later func() (over func(), errno syscall.Errno)) syscall.Errno {
 	o, ch, errno := f.admit(raw, c)
 	if errno != 0 {

@@ -209,8 +209,8 @@ func (h *half) work() {
 	}
 }
 
-// settle returns when the operation that was submitted first waits, or is over: its worker may
-// not have run so far, and who arms has a place behind it.
+// settle returns when the operation that was submitted first waits, or is over: its worker may not
+// have run so far, and an arming caller has a place behind it.
 func (h *half) settle() {
 	for h.first() != nil && h.channel.file.module.Device().Stats().Blocked == 0 {
 		select {

@@ -25,7 +25,7 @@ type operation struct {
 
 	region *region.Region // that its memory lies in
 
-	// Of a call: where its completion goes, and who is told then. It is not posted.
+	// Of a call: the place of its completion, and the function to call then. It is not posted.
 	to   *uapi.Completion
 	over func()
 

@@ -49,7 +49,7 @@ func boundClient(t *testing.T, program string, operations int) *client {
 	return c
 }
 
-// start begins a call. What it returns is filled when a token has come.
+// start begins a call. Its completion is filled when a token has arrived.
 func (c *client) start(o uapi.Op) (*uapi.Completion, chan struct{}) {
 	c.t.Helper()
 	out, over, later := new(uapi.Completion), make(chan struct{}, 1), false

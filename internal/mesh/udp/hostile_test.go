@@ -14,10 +14,10 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 )
 
-// path is a way between two processes on which everything happens to packets: some are lost,
-// come late or twice, and who listens there sends them again later, changed or not.
+// path is a way between two processes on which everything happens to packets: some are lost, late
+// or doubled, and an attacker there sends them again later, changed or not.
 type path struct {
-	front, back *net.UDPConn // towards who dials, and towards who serves
+	front, back *net.UDPConn // towards the dialling end, and towards the serving end
 	mu          sync.Mutex
 	random      *rand.Rand
 	kept        [2][][]byte // by direction: to be replayed

@@ -148,7 +148,7 @@ func TestBetweenProcesses(t *testing.T) {
 	p.exchange(t, 10)
 }
 
-// TestStrangers: whoever is not on the list gets nowhere, and says nothing to the link.
+// TestStrangers: a peer that is not on the list gets no connection, and sends nothing to the link.
 func TestStrangers(t *testing.T) {
 	p := newPair(t)
 	p.keep(p.address)
@@ -193,7 +193,7 @@ func TestPeersThatDoNotFit(t *testing.T) {
 }
 
 // TestListenerComesAgain: a neighbour that was killed, and listens again at its address with its
-// certificate, says to who had a connection that it is over; nobody waits for silence.
+// certificate, notifies an earlier peer that its connection is over; no end waits for silence.
 func TestListenerComesAgain(t *testing.T) {
 	p := newPair(t)
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")

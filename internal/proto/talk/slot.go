@@ -10,7 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
-// What all conversations have in common.
+// Values that all conversations have in common.
 const (
 	Channel = 5       // the channel
 	Epoch   = 1       // of the device

@@ -97,7 +97,7 @@ static void promptly(struct nfc_process *self)
 	*(volatile uint8_t *)16 = 1; /* PROMPT */
 }
 
-/* What lies there belongs to the firmware, which finds it. */
+/* Those bytes belong to the firmware, which finds the damage. */
 static void corrupt(struct nfc_process *self)
 {
 	struct nfc_channel *ch = nfc_channel_of(self, 0);

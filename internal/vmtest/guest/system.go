@@ -14,7 +14,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
-// mountAll mounts what programs expect. What a small kernel may lack is optional.
+// mountAll mounts the file systems that programs need. Those that a small kernel may lack are
+// optional.
 func mountAll() error {
 	for _, m := range []struct {
 		kind, where string

@@ -79,8 +79,8 @@ func (s *Scanner) Line(line string) {
 	}
 }
 
-// extend adds a line to the last report, up to its end. What is recognized
-// inside of a report is a consequence of it.
+// extend adds a line to the last report, up to its end. A finding inside of a report is a
+// consequence of it.
 func (s *Scanner) extend(line, text string) {
 	r := &s.reports[len(s.reports)-1]
 	r.Lines = append(r.Lines, line)

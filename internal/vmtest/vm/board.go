@@ -25,8 +25,8 @@ var boards = map[string]board{
 		params: []string{"no_timer_check"}, // a loaded host makes the timer look broken
 		done:   33,
 	},
-	// No such port: QEMU exits as it does after any power off, and that the guest came to its
-	// end is seen by what it reports alone. What a newer processor has is slow in emulation.
+	// No such port: QEMU exits as it does after any power off, and only the guest's reports
+	// show that it reached its end. Features of newer processors are slow in emulation.
 	ARM64: {machine: "virt,gic-version=3", cpu: "cortex-a72", serial: "ttyAMA"},
 }
 

@@ -115,7 +115,7 @@ func (d *Device) Epochs() uint64 {
 
 // PowerOff ends what runs and forgets all that a client set up.
 func (d *Device) PowerOff() {
-	// What runs is off, whatever came of it.
+	// The running epoch is off, also after an error.
 	_ = d.Reset()
 	for v := range d.options.Vectors {
 		_ = d.bus.Assign(v, -1) // the vector is there
@@ -133,8 +133,8 @@ func (d *Device) Vanish() {
 	d.bus.Master(false)
 }
 
-// FakeRemoval makes the device look as if it was pulled out: from now on registers
-// read as ones and take nothing, until the client has gone. What runs goes on.
+// FakeRemoval makes the device look as if it was pulled out: from now on registers read as ones and
+// take nothing, until the client has left. The running epoch continues.
 func (d *Device) FakeRemoval() { d.leave(seemsGone) }
 
 // absence is how much of the device the host finds.
@@ -237,7 +237,7 @@ func (d *Device) ReadRegion(index int, offset uint64, p []byte) error {
 			return errWidth
 		}
 		order.PutUint32(p, d.readRegister(uint32(offset)))
-	case pci.BarMSIX: // the table is kept by who emulates the bus
+	case pci.BarMSIX: // the emulator of the bus keeps the table
 		var pba [8]byte
 		order.PutUint64(pba[:], d.bus.Stats().Pending)
 		for i := range p {

@@ -85,7 +85,7 @@ func (d *Device) armLocked() {
 	}
 }
 
-// bite ends the present epoch: its host is gone. What it held is freed.
+// bite ends the present epoch: its host is lost. All that it held is freed.
 func (d *Device) bite(generation uint64) {
 	d.mu.Lock()
 	if d.dog.generation != generation || time.Now().Before(d.dog.until) || d.regs.busy || d.running == nil {

@@ -219,8 +219,8 @@ func (h *host) Move(mem []byte, address uint64, d abi.Direction) bool {
 	return ok
 }
 
-// reach accesses what is not the device's to access. What comes of it is for
-// the IOMMU and the test to say.
+// reach accesses memory that is not the device's to access. The IOMMU and the test decide the
+// outcome.
 func (h *host) reach(name string, mem []byte, address uint64, d abi.Direction) {
 	const span = 64
 	canary := make([]byte, span)

@@ -98,8 +98,7 @@ func (c *Conn) Serve() error {
 	return err
 }
 
-// receive sorts what comes: replies go to who waits for them, commands to the
-// worker, in order.
+// receive sorts messages: replies are passed to their waiters, commands to the worker, in order.
 func (c *Conn) receive(commands chan<- *message) error {
 	in := newFramer(c.conn)
 	for {

@@ -115,8 +115,7 @@ func (c *Conn) forget(id uint16) {
 	c.mu.Unlock()
 }
 
-// deliver hands a reply to who waits for it. One that nobody expects is late,
-// or nonsense: it is dropped.
+// deliver passes a reply to its waiter. One without a waiter is late, or nonsense: it is dropped.
 func (c *Conn) deliver(m *message) {
 	m.Close()
 	c.mu.Lock()

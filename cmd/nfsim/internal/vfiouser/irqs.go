@@ -43,7 +43,7 @@ func (c *Conn) setIRQs(m *message) error {
 			return errShort
 		}
 		return c.trigger(int(start), int(count), r.b)
-	default: // MSI-X vectors are masked by whoever has the table
+	default: // the owner of the table masks MSI-X vectors
 		return fmt.Errorf("interrupt flags %#x: %w", flags, syscall.EINVAL)
 	}
 }

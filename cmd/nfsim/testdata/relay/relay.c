@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What comes on port 0 goes to the process whose port is the argument, and what that
- * gives back goes back. It ends with either. Where there is no such process, the status
- * of that is the only message.
+ * Passes messages of port 0 to the process whose port is the argument, and
+ * returns the answers. It ends with either. Where there is no such process, the
+ * status of that is the only message.
  */
 #include "nfc_fw.h"
 
