@@ -3,7 +3,7 @@
  * The programs that Start knows by name: the device's own, and those of the images
  * that a host loaded. An image stays as long as it has users: names here that lead to it,
  * and processes that run one of its programs. A program that is loaded again
- * takes the place of the one of its name; processes that run that go on.
+ * takes the place of the one of its name; processes that run the old one continue.
  */
 #include "calls.h"
 
