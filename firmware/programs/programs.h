@@ -32,7 +32,8 @@ struct nfc_reader {
 /*
  * Take a message from any port into message, or find a transfer offered there:
  * channel_read_any over all ports, in turn from the one after the last. Returns
- * what that returns, or -NFC_ETIMEOUT if nothing came in timeout_ns; UINT64_MAX:
+ * that call's result, or -NFC_ETIMEOUT if nothing arrived in timeout_ns;
+ * UINT64_MAX:
  * for ever. -NFC_ENOMEM, after a pause, if there is no memory for many ports.
  */
 int nfc_read_ports(struct nfc_process *self, struct nfc_reader *r,

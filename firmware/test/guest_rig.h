@@ -30,7 +30,7 @@ struct visit {
 };
 
 struct visit visit_of(uint32_t first, bool own, visit_role guest);
-/* The host is told of the process, and opens the channel. */
+/* Notify the host of the process, and open its channel. */
 void visit_accept(struct visit *v);
 /* Both. */
 struct visit visiting(uint32_t first, bool own, visit_role guest);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small test harness: CASE defines a test that runs by itself, CHECK notes a
- * failure and goes on, REQUIRE leaves the (void) function it stands in.
+ * failure and continues, REQUIRE returns from the (void) function that contains
+ * it.
  */
 #ifndef HARNESS_H
 #define HARNESS_H

@@ -15,9 +15,9 @@ struct link_side {
 	struct nfc_link_end end;
 	void *memory;
 	struct nfc_wire wire; /* what this side puts */
-	/* The ledger: packets that went out and that came, by their sequence. */
+	/* The ledger: packets sent and received, by their sequence. */
 	uint32_t sent, came;
-	uint32_t taken; /* of these, where they lay */
+	uint32_t taken; /* of the latter, in place */
 };
 
 struct link_rig {
@@ -34,7 +34,7 @@ extern const struct nfc_link_config link_quick;
 struct link_rig *link_rig_new(const struct nfc_link_config *config,
 			      const struct nfc_wire_config *wire);
 void link_rig_free(struct link_rig *r);
-/* Its ends have an owner that takes some packets where they lie. */
+/* Give its ends an owner that takes some packets in place. */
 void link_rig_takes(struct link_rig *r);
 /* One turn of both sides, and some time. */
 void link_rig_step(struct link_rig *r, uint64_t ns);
@@ -42,11 +42,14 @@ void link_rig_step(struct link_rig *r, uint64_t ns);
 bool link_rig_up(struct link_rig *r);
 /* Offer one packet from a side; false: it was not admitted. */
 bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes);
-/* Take what came to a side, and hold it to the ledger. */
+/* Take the packets that a side received, and compare them with the ledger. */
 void link_rig_drain(struct link_side *s);
 /* Words of the n-th packet of a side. */
 struct nfc_word link_rig_word(uint32_t sequence, uint32_t i);
-/* Random traffic both ways until so many packets came; all of them, in order. */
+/*
+ * Random traffic both ways until so many packets arrived; all of them, in
+ * order.
+ */
 void link_rig_traffic(struct link_rig *r, uint32_t packets, uint64_t ns);
 /* Turns of one side while the other has no processor. */
 void link_rig_alone(struct link_rig *r, uint32_t side, uint64_t ns);

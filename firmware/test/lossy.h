@@ -32,7 +32,7 @@ void lossy_reset(uint32_t lose, uint32_t twice, uint32_t late);
 /* Nothing of that any more. */
 void lossy_calm(void);
 uint32_t chance(uint32_t n);
-/* Give each packet whose time has come to its node. */
+/* Give each packet that is due to its node. */
 void lossy_deliver(void (*to)(const struct nfc_packet *p,
 			      const struct nfc_fifo *f));
 /* Give one to its node now. */

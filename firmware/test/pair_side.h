@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What each host says and hears of a transfer between two of them. */
+/*
+ * The slots that each host sends and receives in a transfer between two of
+ * them.
+ */
 #ifndef PAIR_SIDE_H
 #define PAIR_SIDE_H
 
@@ -28,7 +31,9 @@ struct side side_takes(struct pair *p, uint64_t size, uint64_t into);
 /* Lists, as far as the window and the other side allow. */
 void side_feed(struct side *s);
 void side_hear(struct side *s);
-/* Until the one that takes has heard an end, or nothing happens any more. */
+/*
+ * Run until the taking side has received an end, or nothing happens any more.
+ */
 void side_drive(struct side *give, struct side *take);
 /* All bytes are there, and the receiving host is notified. */
 void side_moved(struct side *give, struct side *take);

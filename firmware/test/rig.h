@@ -89,12 +89,12 @@ struct rig {
 	int (*on_dma)(struct rig *r, uint64_t bus, uint64_t length);
 	/* Look at each slot on its way out; NULL: leave it alone. */
 	void (*on_put)(struct rig *r, struct nfc_slot *slot);
-	/* Look at each slot that came. */
+	/* Called for each slot that the host takes. */
 	void (*on_take)(struct rig *r, const struct nfc_slot *slot);
 	int dma_script[64]; /* by call; used if there is no hook */
 	int (*load)(struct rig *r, const void *image, uint64_t size,
 		    const struct nfc_program **table);
-	struct nfc_slot *received; /* what came from d2h and was not expected yet */
+	struct nfc_slot *received; /* from d2h, not expected yet */
 	size_t received_count, received_room;
 	struct {
 		uint64_t bus, length;
@@ -202,11 +202,11 @@ struct puppet *host_launch(struct rig *r, uint32_t first,
 void note(struct puppet *p, int rc);
 /* Write bytes that count up, each of which the other end answers by the next one. */
 void ask_often(struct nfc_channel *ch, struct puppet *p, int times);
-/* Sleep a millisecond of the test's clock, so that the host comes first. */
+/* Sleep a millisecond of the test's clock, so that the host acts first. */
 void later(struct nfc_process *self);
-/* Stay until told to stop: a process that ends closes its channels. */
+/* Stay until stopped: a process that ends closes its channels. */
 void stay(struct nfc_process *self);
-/* Let puppets that called later() go on. */
+/* Let puppets that called later() continue. */
 void go(struct rig *r);
 
 /* Page-aligned host memory, within reach of DMA, filled with a pattern. */

@@ -33,7 +33,7 @@ extern struct span_world {
 	uint32_t number; /* of the last span */
 	uint32_t ended[2][64],
 		ends[2]; /* numbers of spans that were asked for there */
-	bool cut; /* the way goes when a JOIN has come */
+	bool cut; /* the connection breaks when a JOIN has arrived */
 } w;
 
 extern uint64_t peer; /* whom callers connect to */
@@ -49,9 +49,9 @@ void span_begin_as(void (*shape)(struct nfc_config *c));
 /* Of two islands and two hosts, under faults of so many packets of 100. */
 void span_begin(uint32_t lose, uint32_t twice, uint32_t late);
 void span_end(void);
-/* A host of a node is about to go: all that leads there ends. */
+/* Before the host of a node is detached: end all spans that lead there. */
 void span_leave(uint32_t at, uint32_t host);
-/* A packet comes to its node. */
+/* Deliver a packet to its node. */
 void span_deliver(const struct nfc_packet *p, const struct nfc_fifo *fifo);
 void span_tick(void);
 void span_pass(uint64_t ns);

@@ -51,7 +51,7 @@ void stage_meet(struct stage *s, struct nfc_area *area);
 /* False: a thread is leaked. */
 bool stage_close(struct stage *s);
 
-/* The device goes on, and what came from it is taken. */
+/* Let the device run, and take the slots that it put. */
 void stage_look(struct stage *s);
 
 /* ---- the host: transfers return 0 or enum nfc_status, messages succeed ---- */
