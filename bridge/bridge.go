@@ -45,8 +45,8 @@ type Options struct {
 
 // Device is an open device. All methods are safe for concurrent use.
 //
-// The caller knows which device, target and operation an error is about, so
-// errors say what the caller does not know and repeat nothing of that.
+// The caller knows which device, target and operation an error is about, so errors add only facts
+// that the caller does not know.
 //
 // A device that breaks the protocol is latched as faulty: every pending and
 // later call returns ErrFault until Reset.
@@ -66,9 +66,8 @@ type Device interface {
 	// of that name, ErrBusy if one of its targets is held by another
 	// process, ErrNoMemory if no context is free.
 	Start(ctx context.Context, p Program) (Process, error)
-	// Stop asks a process to return and waits until it did; its channels
-	// close. ErrInvalid if there is no such process (any more). Once asked, it
-	// returns also where ctx ends first (S37).
+	// Stop asks a process to return and waits until it did; its channels close. ErrInvalid if there
+	// is no such process (any more). Once asked, the process returns even if ctx ends first (S37).
 	Stop(ctx context.Context, id ProcessID) error
 	// Running reports whether a process that Start returned has not returned
 	// yet, by itself or because of Stop.
@@ -94,22 +93,21 @@ type Device interface {
 	Register(mem []byte) (Region, error)
 
 	// Reset fences the device (no DMA runs afterwards), ends every pending
-	// call with ErrDeviceLost, clears a fault and starts the firmware anew
-	// under the next epoch. Channels of the old epoch stay unusable, its
-	// processes and loaded programs are gone.
+	// call with ErrDeviceLost, clears a fault and starts the firmware anew under the next epoch.
+	// Channels of the old epoch stay unusable; its processes and loaded programs are removed.
 	Reset(ctx context.Context) error
-	// Close ends every pending call with ErrClosed, stops the device and
-	// releases all it held. It is idempotent. ErrBusy, in a ComputingError,
-	// if a process that computes keeps a thread of it (S34).
+	// Close ends every pending call with ErrClosed, stops the device and releases all its
+	// resources. It is idempotent. ErrBusy, in a ComputingError, if a process that computes still
+	// runs on a thread of the device (S34).
 	Close() error
 }
 
 // Importer is a Device that reaches other devices' memory.
 type Importer interface {
-	// Import makes a region of all of a dma-buf, which stays there until the region is
-	// closed; the descriptor may be closed at once. Bytes of a buffer that processes
-	// cannot map are addresses: good for transfers, and not to be touched. ErrInvalid if
-	// it is no dma-buf, ErrNotSupported where the host cannot, and the errors of Register.
+	// Import makes a region of all of a dma-buf, which stays there until the region is closed; the
+	// descriptor may be closed at once. Bytes of a buffer that processes cannot map are only
+	// addresses: transfers accept them, and a program must not access them. ErrInvalid if it is no
+	// dma-buf, ErrNotSupported where the host cannot, and the errors of Register.
 	Import(fd int) (Region, error)
 }
 
@@ -162,11 +160,11 @@ type Channel interface {
 	TrySend(msg []byte, waiter chan<- struct{}) (bool, error)
 	// TryReceive takes a message only if one is offered now.
 	TryReceive(buf []byte) (n int, ok bool, err error)
-	// TrySendInd gives data only if the target waits for it now. What has
-	// begun runs to its end: from then on it is SendInd. For waiter see TrySend.
+	// TrySendInd gives data only if the target waits for it now. A transfer that has begun runs to
+	// its end: from then on the call is SendInd. For waiter see TrySend.
 	TrySendInd(ctx context.Context, data []byte, waiter chan<- struct{}) (bool, error)
-	// TryReceiveInd takes a transfer only if one is offered now. What has
-	// begun runs to its end: from then on it is ReceiveInd.
+	// TryReceiveInd takes a transfer only if one is offered now. A transfer that has begun runs to
+	// its end: from then on the call is ReceiveInd.
 	TryReceiveInd(ctx context.Context, data []byte) (bool, error)
 	// TryNext returns what the device offers now without taking it; false if
 	// nothing is offered.
@@ -178,9 +176,8 @@ type Channel interface {
 	// a second Arm of the same changes nothing.
 	//
 	// Any number may be armed on a half. They are queued in order of
-	// arrival, on abi.H2D among the senders: a sender that comes later waits.
-	// So who was woken must either try or Disarm, and who does not wait any
-	// more must Disarm.
+	// arrival, on abi.H2D among the senders: a sender that comes later waits. So a caller that was
+	// woken must either try or Disarm, and a caller that no longer waits must Disarm.
 	Arm(half abi.Direction, wake chan<- struct{}) error
 	// Disarm takes the Arm of wake back.
 	Disarm(half abi.Direction, wake chan<- struct{})
@@ -194,22 +191,22 @@ type Channel interface {
 
 	// Stats returns counters since Subscribe.
 	Stats() ChannelStats
-	// Delivered returns the counter of the messages that a half delivers, or of its
-	// transfers: what Stats says of them, for who reads it at every call.
+	// Delivered returns the counter of the messages that a half delivers, or of its transfers: the
+	// same value as in Stats, for callers that read it at every call.
 	Delivered(half abi.Direction, transfers bool) *atomic.Uint64
-	// Halves describes both halves as they are now, by abi.Direction: who
-	// waits for what. It takes no lock that a message needs.
+	// Halves describes the current state of both halves, by abi.Direction: the waiting calls and
+	// the offer. It takes no lock that a message needs.
 	Halves() [2]Half
 }
 
-// Region is memory that was made known to a device once: transfers whose buffer lies
-// inside, all of it, need nothing else on its account. It is found by its address.
-// Regions stay over Reset and end with Close of the device.
+// Region is memory that was made known to a device once: transfers whose buffer lies inside, all of
+// it, need no pinning or mapping of their own. The device finds the region by its address. Regions
+// stay over Reset and end with Close of the device.
 type Region interface {
 	// Bytes returns the memory; nil once the region is released.
 	Bytes() []byte
-	// Close releases the region: memory of Alloc is gone, that of Register is the
-	// caller's alone again. ErrBusy while a transfer or a window uses it. It is idempotent.
+	// Close releases the region: memory of Alloc is unmapped, that of Register belongs to the
+	// caller alone again. ErrBusy while a transfer or a window uses it. It is idempotent.
 	Close() error
 }
 
@@ -236,7 +233,7 @@ type Process struct {
 	Epoch uint32
 }
 
-// Offer is what the device holds ready on a channel.
+// Offer describes the message or transfer that the device offers on a channel.
 type Offer struct {
 	// Indirect is true for a transfer, false for a message.
 	Indirect bool

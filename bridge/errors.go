@@ -149,7 +149,7 @@ type CrashError struct {
 	Process ProcessID
 	Program string
 	Island  int
-	// What the process did, as "divided by zero".
+	// The reason for the crash, as "divided by zero".
 	What string
 	// Line is where in the program's source, as "device/checksum.c:24"; empty where
 	// that is not known.

@@ -48,11 +48,11 @@ type Fabric interface {
 	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link
 	// is not up or was not meanwhile, ErrBusy if it is being tested.
 	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (LinkTest, error)
-	// Put writes data to a window of any node from offset on, and returns when all of it is
-	// there; nobody at the window takes part. What the fabric loses is sent again until ctx
-	// ends, and nothing is written twice. After an error a part of it may be there; none of
-	// it comes later than what this process puts there after that. A put of no bytes asks the
-	// window, too; its offset may be the end of the window.
+	// Put writes data to a window of any node from offset on, and returns when all of it is there;
+	// nobody at the window takes part. Lost packets are sent again until ctx ends, and nothing is
+	// written twice. After an error a part of it may be there; none of it comes later than what
+	// this process puts there after that. A put of no bytes asks the window, too; its offset may be
+	// the end of the window.
 	//
 	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
 	// node started anew), ErrNotSupported (the window is not for that), ErrRange (a piece is
@@ -64,12 +64,12 @@ type Fabric interface {
 	// are written meanwhile it may read some before and some after. Errors are those of Put;
 	// after one buf may hold anything.
 	Get(ctx context.Context, from FabricWindow, offset uint64, buf []byte) error
-	// Window makes memory of this process a window of the own node: who is told of it puts to
-	// it and gets from it, at any node, until it is revoked. What others put appears there at
-	// any time, and what they get is what is there at that moment: who touches it meanwhile
-	// has to agree with them. It ends with Reset and Close of the device as well, and with its
-	// node. The memory stays where it is and alive until then; a region that it lies in is not
-	// released, and its Close is ErrBusy.
+	// Window makes memory of this process a window of the own node: any program at any node that
+	// has the result can put to it and get from it, until it is revoked. Data that others put
+	// appear there at any time, and a get reads the memory as it is at that moment: a caller that
+	// uses the memory meanwhile has to agree with them. It ends with Reset and Close of the device
+	// as well, and with its node. The memory stays where it is and alive until then; a region that
+	// it lies in is not released, and its Close is ErrBusy.
 	//
 	// The error wraps ErrInvalid for no bytes or no access, ErrTooLarge above
 	// HostWindowBytes, ErrNoMemory where the process has HostWindows windows or as many bytes
@@ -78,7 +78,7 @@ type Fabric interface {
 	Window(ctx context.Context, mem []byte, access WindowAccess) (HostWindow, error)
 }
 
-// What a process has of windows at most.
+// Limits on the windows of a process.
 const (
 	HostWindows     = 64       // at once
 	HostWindowBytes = 64 << 20 // in all of them
@@ -143,7 +143,7 @@ type FabricState struct {
 type FabricNodeState struct {
 	// Word is its diagnostic word; one that is not valid: nothing is known.
 	Word abi.Diagnostic
-	// Alive: it runs. What follows is zero if it does not, or can not be asked.
+	// Alive: it runs. The fields below are zero if it does not run, or cannot be asked.
 	Alive bool
 	// Forwarded, Detours and Unreachable count packets of others that went on, those of
 	// anybody that left dimension order here, and those that were lost as no way led on.
@@ -201,9 +201,9 @@ func (m FabricMedium) String() string {
 	return mediumNames[m]
 }
 
-// ParseFabricAddress splits where a node of a fabric is reached: "host:port" and
-// "tcp://host:port" are TLS over TCP, "udp://host:port" is QUIC. Other errors than those of
-// its form are found by whoever uses it.
+// ParseFabricAddress splits where a node of a fabric is reached: "host:port" and "tcp://host:port"
+// are TLS over TCP, "udp://host:port" is QUIC. Errors other than those of its form appear when the
+// address is used.
 func ParseFabricAddress(address string) (m FabricMedium, host string, err error) {
 	scheme, host, ok := strings.Cut(address, "://")
 	if !ok {

@@ -112,8 +112,8 @@ type PathProfile struct {
 	// Errors[abi.OK] counts errors that no status stands for, as those of a
 	// function given to ReceiveFunc.
 	Errors [abi.StatusCount]uint64
-	// Every: one delivered call in Every was measured, 1 if all were. What
-	// follows is about those.
+	// Every: one delivered call in Every was measured, 1 if all were. The fields below are about
+	// those.
 	Every int
 	// Time is what they took together.
 	Time time.Duration

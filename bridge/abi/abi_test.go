@@ -29,7 +29,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever a field is given, the others do not change.
+// A field that is set does not change the others.
 func TestHeaderFieldsDoNotLeak(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := MakeHeader(Type(rapid.Uint8().Draw(t, "type")), rapid.IntRange(0, 1<<20).Draw(t, "length"), 0, 0, 0)

@@ -34,8 +34,8 @@ func (s State) String() string { return name(stateText[:], s) }
 func (s Status) String() string { return name(statusText[:], s) }
 
 // String returns the slot on one line, for traces and failures: its type, the header's fields and
-// those of its payload. What no honest side puts is marked with "!", but for what only the other
-// side knows: the epoch, the phase, whose transaction it is.
+// those of its payload. A value that no honest side puts is marked with "!", except in fields that
+// only the other side can check: the epoch, the phase, the owner of the transaction.
 func (s *Slot) String() string {
 	h := Header(s.Header)
 	l := line(h.Type().String())

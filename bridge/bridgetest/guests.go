@@ -22,13 +22,12 @@ import (
 //go:embed guest/guest.c
 var guestSource []byte
 
-// GuestsFunc opens what two hosts of one device see of it: the one that listens, with what
-// says who may connect, and the one whose processes connect. They may be one. The suite
-// closes them.
+// GuestsFunc opens two hosts of one device: the one that listens, with the options that say which
+// hosts may connect, and the one whose processes connect. They may be one. The suite closes them.
 type GuestsFunc func(t *testing.T, options string) (listens, runs bridge.Device, o bridge.ListenOptions)
 
-// guestCases are the groups of the suite that say something of a channel whose other end is a
-// process, whoever opened it.
+// guestCases are the groups of the suite that apply to a channel whose other end is a process,
+// opened by either side.
 var guestCases = []string{"direct", "cancel", "transfer", "posted", "begun", "refusal", "close", "try", "next", "extended", "ledger"}
 
 // notForGuests are the cases that are about subscribing.

@@ -14,8 +14,8 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// HostsFunc opens what two hosts of one device see of it: the one that listens, with what
-// says who may connect, and the one that connects. The suite closes them.
+// HostsFunc opens two hosts of one device: the one that listens, with the options that say which
+// hosts may connect, and the one that connects. The suite closes them.
 type HostsFunc func(t *testing.T) (listens, connects bridge.Device, o bridge.ListenOptions)
 
 // RunHosts runs the rules of channels between hosts (S69, S70), each with devices of its own.
@@ -83,7 +83,8 @@ func (p *hostPair) listen() bridge.Listener {
 	return l
 }
 
-// channel returns both ends of a new channel: of who connected, and of who accepted.
+// channel returns both ends of a new channel: that of the host that connected, and that of the host
+// that accepted.
 func (p *hostPair) channel() (near, far bridge.Channel) {
 	p.Helper()
 	near, err := p.connects.Subscribe(p.Ctx(), p.l.Target())
@@ -264,7 +265,7 @@ func hostCloseEndsCalls(p *hostPair) {
 	require.NoError(p, near.Close())
 }
 
-// hostAgain: closed channels leave no trace, whoever closed first.
+// hostAgain: closed channels leave no trace, in either order of closing.
 func hostAgain(p *hostPair) {
 	for i := range 300 {
 		near, far := p.channel()

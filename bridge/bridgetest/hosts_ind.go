@@ -41,7 +41,7 @@ func (p *hostPair) takesInd(ch bridge.Channel, want []byte) {
 	require.True(p, bytes.Equal(want, got), "%d bytes", len(want))
 }
 
-// hostTransfers: the bytes of one host come to the other, whoever waits first.
+// hostTransfers: the bytes of one host arrive at the other, in either order of waiting.
 func hostTransfers(p *hostPair) {
 	near, far := p.channel()
 	for i, size := range hostSizes {
@@ -193,8 +193,8 @@ func hostTransferCancel(p *hostPair) {
 	require.NoError(p, <-sent)
 }
 
-// hostTransferCancelRaces: of a transfer that either host cancels as it moves both say the same. What
-// was not taken did not reach memory that its caller has again.
+// hostTransferCancelRaces: of a transfer that either host cancels as it moves both say the same. A
+// transfer that was not taken did not change memory that its caller has again.
 func hostTransferCancelRaces(p *hostPair) {
 	const transfers = 200
 	near, far := p.channel()

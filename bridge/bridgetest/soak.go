@@ -19,11 +19,10 @@ const endless = 1 << 40
 var soakEnds = [...]string{"channels closed", "process stopped", "device reset", "nothing"}
 
 // Soak makes calls until so many of them, or more, have ended with an error that
-// was provoked: contexts that are over or end meanwhile, receives of a wrong kind
-// or size, and channels, processes and devices that end under them. What was
-// delivered is received once and unchanged, but for the one thing that the
-// device held when it ended; what ended with an error is not. The device needs
-// the program "loopback".
+// was provoked: contexts that are over or end meanwhile, receives of a wrong kind or size, and
+// channels, processes and devices that end under them. A delivered message is received once and
+// unchanged, except for the one that the device held when it ended; a call that ended with an error
+// delivered nothing. The device needs the program "loopback".
 func Soak(t *testing.T, open OpenFunc, faults int) {
 	t.Helper()
 	LeakCheck(t)

@@ -99,7 +99,7 @@ var deviceCalls = []struct {
 	{"Reset", func(ctx context.Context, dev bridge.Device) error { return dev.Reset(ctx) }},
 }
 
-// cancelBeforeDevice: the same for the calls of a device. What was there goes on.
+// cancelBeforeDevice: the same for the calls of a device. The existing channels stay open.
 func cancelBeforeDevice(e *Env) {
 	dev := e.device("")
 	ch := e.Ports(dev, "loopback", 1)[0]

@@ -66,7 +66,7 @@ func RunHostWindows(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 	}
 }
 
-// hostWindowRefused: what makes no sense, and who gave up.
+// hostWindowRefused: arguments without a meaning, and a caller that gave up.
 func hostWindowRefused(t *testing.T, dev bridge.FabricNode, _ bridge.Fabric) {
 	o := newHostOwner(t, dev)
 	window := func(mem []byte, access bridge.WindowAccess) error {

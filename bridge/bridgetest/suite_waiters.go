@@ -8,8 +8,8 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
-// waiting is one who waits for a half, as a Select does: woken it tries, and
-// waits again if it was too late.
+// waiting waits for a half as a Select does: when woken it tries, and waits again if it was too
+// late.
 func (e *Env) waiting(ch bridge.Channel, half abi.Direction, try func(wake chan<- struct{}) (bool, error)) *Pending {
 	wake := make(chan struct{}, 1)
 	require.NoError(e, ch.Arm(half, wake))

@@ -11,7 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// What the program in pkg/nfcomms/testdata/window does.
+// The operations of the program in pkg/nfcomms/testdata/window.
 const (
 	WindowMake = iota
 	WindowRevoke

@@ -23,8 +23,8 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 		c.recv.armReceive(wake)
 	}
 	h.mailbox.ep.watch.wakeUp()
-	// What came before the waiter rang no bell, and a call that polls now stops when it has what it
-	// wants: so this waits for it, and looks itself.
+	// An offer that arrived before the waiter rang no bell, and a call that polls now stops at its
+	// own event: so this waits for that call, and then polls itself.
 	if _, dry := h.mailbox.drain(); !dry {
 		waiter.Token(wake)
 	}
@@ -107,17 +107,17 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	h.part(wake)
 }
 
-// pass wakes the first who waits for an offer, if there is one that no call is
-// at. Whoever makes that true comes here: an offer, the end of a call, a
-// waiter, and one that was woken and leaves without it.
+// pass wakes the first waiter for an offer, if there is an offer and no call has the half. Every
+// event that can make that true calls pass: an offer, the end of a call, a new waiter, and a woken
+// waiter that leaves without the offer.
 func (h *half) pass() {
 	if h.dir == abi.D2H && h.arms.Load() > 0 && h.offered() && h.queue.free() {
 		h.wakeOne()
 	}
 }
 
-// wakeOne wakes the first who waits for an offer, unless one who was woken is on
-// the way: of two, one would find the other in the half.
+// wakeOne wakes the first waiter for an offer, unless a woken one has not run yet: of two, one
+// would find the other in the half.
 func (h *half) wakeOne() {
 	h.mu.Lock()
 	coming := h.woken != nil || !h.keepLocked()
@@ -132,8 +132,8 @@ func (h *half) wakeOne() {
 	}
 }
 
-// keepLocked keeps what another host offers for the waiter that is to be woken; false if a call has
-// it, or nobody waits. What a process offers stays that one's to take back. Must hold mu.
+// keepLocked keeps another host's offer for the waiter that is to be woken; false if a call has it,
+// or there is no waiter. A process can withdraw its offer at any time. Must hold mu. Must hold mu.
 func (h *half) keepLocked() bool {
 	if !h.ch.relay {
 		return true
@@ -152,8 +152,8 @@ func (h *half) came() {
 	}
 }
 
-// leaveLocked takes note that a waiter does not come, if it was woken. What was kept for it is free
-// again; true if it is to be given back. Must hold mu.
+// leaveLocked records that a waiter gives up, if it was woken. An offer that was kept for it is
+// free again; true if the offer is to be released. Must hold mu.
 func (h *half) leaveLocked(wake chan<- struct{}) (recalled bool) {
 	if h.woken != wake || wake == nil {
 		return false
@@ -167,8 +167,8 @@ func (h *half) leaveLocked(wake chan<- struct{}) (recalled bool) {
 	return e == proto.EventRecalled
 }
 
-// wakeAll wakes all who wait: the half is shut. What was kept for one of them is to be given back
-// if it is true.
+// wakeAll wakes all waiters: the half is shut. An offer that was kept for one of them is to be
+// released if the result is true.
 func (h *half) wakeAll() (recalled bool) {
 	h.mu.Lock()
 	n := h.waiters.Len()

@@ -273,9 +273,9 @@ func TestLoad(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrNotSupported)
 }
 
-// TestSubscribeBehindAClose: the device gave the target of a channel, whose close it
-// agreed to, to a new process; that it can be subscribed does not depend on who closed
-// the channel having come around to hear that.
+// TestSubscribeBehindAClose: the device gave the target of a channel, whose close it agreed to, to
+// a new process. The target can be subscribed even if the caller that closed the channel has not
+// yet processed that agreement.
 func TestSubscribeBehindAClose(t *testing.T) {
 	f := newFake(t)
 	d := f.open()

@@ -382,8 +382,8 @@ func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
 	require.Zero(t, d.Stats().Faults)
 }
 
-// What another host offers is kept for the waiter that was woken for it; that host wants it back, and
-// goes, before the waiter has come.
+// An offer of another host is kept for the waiter that was woken for it; that host withdraws the
+// offer, and closes, before the waiter runs.
 func TestOfferOfAHostThatGoes(t *testing.T) {
 	f, d, c := setup(t)
 	c.relay = true
@@ -482,8 +482,7 @@ func TestArm(t *testing.T) {
 	require.ErrorIs(t, c.Arm(abi.H2D, wake), bridge.ErrClosed)
 }
 
-// TestArmedWaitersNoticeADeadDevice: nobody waits but who is armed, and the
-// heartbeat stops.
+// TestArmedWaitersNoticeADeadDevice: the only waiters are armed ones, and the heartbeat stops.
 func TestArmedWaitersNoticeADeadDevice(t *testing.T) {
 	for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
 		f, d, c := setup(t)

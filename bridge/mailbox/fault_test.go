@@ -116,8 +116,8 @@ func TestSecondOfferLatchesAFault(t *testing.T) {
 	require.EqualValues(t, 1, d.Stats().Faults)
 }
 
-// What crossed the end of its transaction, channel or epoch is dropped and
-// counted, and changes nothing.
+// A message that crossed the end of its transaction, channel or epoch is dropped and counted, and
+// changes nothing.
 func TestStaleMessagesAreDropped(t *testing.T) {
 	f, d, c := setup(t)
 	send := func(id uint64) {

@@ -24,8 +24,9 @@ const (
 // never sleep would keep it for a time slice of the scheduler each.
 const burstCalls = 256
 
-// half is one direction of a channel: what both directions have in common. Its queue's holder runs
-// the calls; completions come from whoever drains the mailbox, under the mailbox's rx lock.
+// half is one direction of a channel: what both directions have in common. The holder of its queue
+// runs the calls; the goroutine that drains the mailbox delivers completions, under the mailbox's
+// rx lock.
 type half struct {
 	parker
 	queue queue
@@ -56,8 +57,8 @@ type sender struct {
 // receiver is the d2h half, and what calls do that take something.
 type receiver struct {
 	half
-	// voided: the pages of a receive that was begun came back, and who waits for its end takes
-	// what the device offers. Owned by the queue's holder.
+	// voided: the pages of a receive that was begun were returned, and the call that waits for its
+	// end takes the device's offer. Owned by the queue's holder.
 	voided bool
 	// Of a channel to another host: a call waits for what that offers, guarded by mu; and that asks
 	// whether anybody does.
@@ -65,8 +66,8 @@ type receiver struct {
 	asked   atomic.Bool
 }
 
-// shutFor marks the half as shut and wakes whoever sleeps or waits for it. See wakeAll for what it
-// returns.
+// shutFor marks the half as shut and wakes all callers that sleep or wait for it. See wakeAll for
+// what it returns.
 func (h *half) shutFor(why uint32) (recalled bool) {
 	h.mu.Lock()
 	h.shut.Or(why)
@@ -108,8 +109,7 @@ func (h *half) header(t abi.Type, length int, id uint64) abi.Header {
 	return abi.MakeHeader(t, length, h.mailbox.ep.low, uint16(id), h.ch.id)
 }
 
-// unlock gives the half to the next, or what the device offers to who waits
-// for it.
+// unlock gives the half to the next caller, or the device's offer to a waiter.
 func (h *half) unlock() {
 	h.burst++
 	over := h.burst%burstCalls == 0

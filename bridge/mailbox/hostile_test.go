@@ -24,7 +24,7 @@ var (
 	liesSeed = flag.Uint64("lies.seed", 0, "seed of TestHostileReplies; 0 takes one from the clock")
 )
 
-// What a half does during a round.
+// Operations of a half during a round.
 const (
 	resting = iota
 	message

@@ -40,7 +40,7 @@ func (l *liar) wrongOf(w *scripted.Wrong) (s abi.Slot, ok bool) {
 		if !w.Fits(&m) {
 			continue
 		}
-		// What follows the honest one is wrong after it; a phase would only hide it.
+		// The reply after the honest one is wrong then; a phase would only hide it.
 		if out := w.Alter(l.rand, m, nil); len(out) > 0 && out[0] != m && abi.Header(out[0].Header).Phase() == 0 {
 			return out[0], true
 		}

@@ -238,7 +238,7 @@ func (l *listener) next(ctx context.Context) (uint64, error) {
 	return binary.LittleEndian.Uint64(id[:]), nil
 }
 
-// open opens the channel to who connected at this device.
+// open opens the channel to a host or process that connected at this device.
 func (l *listener) open(id uint64) (bridge.Channel, error) {
 	c, err := l.ep.control.openAccepted(id, l.target)
 	if err != nil {
@@ -247,8 +247,8 @@ func (l *listener) open(id uint64) (bridge.Channel, error) {
 	return c, nil
 }
 
-// fetch opens the channel to who connected at another node. It is this host's, so no context
-// ends it; nor does a node that does not answer keep it for long.
+// fetch opens the channel to a process that connected at another node. The channel belongs to this
+// host, so the context does not end the call; fetchTime does if the node does not answer.
 func (l *listener) fetch(ctx context.Context, node abi.Node, id uint64) (bridge.Channel, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()

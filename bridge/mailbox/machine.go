@@ -74,8 +74,8 @@ func keepsEvent(in proto.Input) bool {
 	return false
 }
 
-// machine is a half as the protocol sees it. What a call does comes from the holder of the half's
-// queue, and what the device does from whoever drains the mailbox, under its rx lock.
+// machine is a half as the protocol sees it. Inputs of calls are made by the holder of the half's
+// queue, and inputs of the device by the goroutine that drains the mailbox, under its rx lock.
 type machine struct {
 	word atomic.Uint64
 	dir  abi.Direction
@@ -110,8 +110,8 @@ func (m *machine) id() uint64 { return m.base + countOf(m.word.Load()) }
 // offered reports whether the device offers something on the d2h half.
 func (m *machine) offered() bool { return stateOf(m.word.Load()) == proto.StateOffered }
 
-// act does something of the host; false if the protocol does not let it now. What it sends is put
-// after that, so that the device's answer finds the new state.
+// act does something of the host; false if the protocol does not let it now. The caller puts the
+// slot after that, so that the device's answer finds the new state.
 func (m *machine) act(in proto.Input) (proto.Event, bool) {
 	for {
 		w := m.word.Load()

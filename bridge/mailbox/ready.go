@@ -9,24 +9,25 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
-// What a channel to another host does in place of a process that waits: who waits to receive says
-// READY to a host that asks, and keeps what comes until it has looked, although it is wanted back.
-// Record 0086.
+// A channel to another host has no process that waits. In place of one, a call that waits to
+// receive sends READY to a host that asks, and keeps an offer until the call has run, although the
+// sender withdraws it. Record 0086.
 
 const (
-	comeTime    = 5 * time.Millisecond  // for a waiter that was woken, to look at what is wanted back
-	backoffStep = 20 * time.Microsecond // at most, after the first try that was refused …
-	backoffMost = 6                     // … and twice as long after each, so many times
+	comeTime    = 5 * time.Millisecond  // for a woken waiter to take an offer that is being withdrawn
+	backoffStep = 20 * time.Microsecond // at most, after the first refused try …
+	backoffMost = 6                     // … doubled after each further one, so many times
 )
 
-// refusesTries reports whether a send to this channel cannot be tried: nobody says whether the other
-// host waits.
+// refusesTries reports whether a send to this channel cannot be tried: the device does not report
+// whether the other host waits.
 func (c *Channel) refusesTries() bool {
 	return c.relay && c.ep.Hello.Capabilities&abi.CapReady == 0
 }
 
-// enterTry takes the queue for a try; false if it is another's. Who tries to send to a host does not
-// wait to receive on the channel: that one may try, too, and neither would be answered.
+// enterTry takes the queue for a try; false if it is another's. A waiter that tries to send to a
+// host does not wait to receive on the channel: the other host may try, too, and neither would be
+// answered.
 func (h *sender) enterTry(wake chan<- struct{}) bool {
 	if h.queue.try() {
 		return true
@@ -38,8 +39,8 @@ func (h *sender) enterTry(wake chan<- struct{}) bool {
 	return leased
 }
 
-// signal wakes the waiter that the queue is kept for: the target waits. A host that waited, and refused
-// the try after all, may try to send to this one in turn: they come at different times then.
+// signal wakes the waiter that the queue is kept for: the target waits. A host that waited, and
+// then refused the try, may itself try to send to this one: a random delay separates the two.
 func (h *sender) signal() {
 	if n := h.refusals.Load(); n > 0 {
 		time.AfterFunc(rand.N(backoffStep<<min(n-1, backoffMost)), h.queue.signal)
@@ -48,7 +49,7 @@ func (h *sender) signal() {
 	}
 }
 
-// expect has what another host offers kept for the call from when it comes. Must hold queue.
+// expect keeps the next offer of another host for the call. Must hold queue.
 func (h *receiver) expect() {
 	if !h.ch.relay {
 		return
@@ -59,7 +60,7 @@ func (h *receiver) expect() {
 	h.sayReady()
 }
 
-// unexpect ends expect. What came is the call's to take or release. Must hold queue.
+// unexpect ends expect. The call takes or releases an offer that arrived. Must hold queue.
 func (h *receiver) unexpect() {
 	if h.ch.relay {
 		h.mu.Lock()
@@ -68,7 +69,7 @@ func (h *receiver) unexpect() {
 	}
 }
 
-// cameLocked takes note that a call has come for what is offered. Must hold mu.
+// cameLocked records that a call handles the offer. Must hold mu.
 func (h *receiver) cameLocked() {
 	h.expects, h.woken = false, nil
 	h.coming.Store(false)
@@ -87,7 +88,7 @@ func (h *receiver) claimOfHost(ctx context.Context) error {
 	return err
 }
 
-// hold holds what is offered for the call, or has it already; false if it is gone. Must hold queue.
+// hold holds the offer for the call, or finds it held; false if it was withdrawn. Must hold queue.
 func (h *receiver) hold() bool {
 	if _, ok := h.act(proto.Hold); ok && !h.ch.relay {
 		return true
@@ -95,7 +96,8 @@ func (h *receiver) hold() bool {
 	return h.ch.relay && h.adopt()
 }
 
-// adopt takes what was kept for this call, or for who comes later; false if it is gone. Must hold queue.
+// adopt takes the offer that was kept for this call, or for a later one; false if it was withdrawn.
+// Must hold queue.
 func (h *receiver) adopt() bool {
 	h.mu.Lock()
 	h.cameLocked()

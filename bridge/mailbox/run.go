@@ -59,8 +59,8 @@ func (r *runs) missed() {
 	r.alone.Store(true)
 }
 
-// answered takes note that the thread answered flushAt calls in time. What it missed
-// before counts on: a thread that is late one time in eight is not worth waiting for.
+// answered takes note that the thread answered flushAt calls in time. Earlier late answers still
+// count: a thread that is late one time in eight is not worth waiting for.
 func (r *runs) answered() {
 	r.every.Store(runsLeast)
 	r.late.Store(r.late.Load() - min(r.late.Load(), flushAt))

@@ -96,8 +96,8 @@ func TestStage(t *testing.T) {
 	require.ErrorIs(t, c.SendInd(ctx, data), bridge.ErrNoMemory)
 }
 
-// TestStageByParts: the first part is offered before the next is copied, each list comes when its
-// bytes are there, and who cancels waits for no more of them.
+// TestStageByParts: the first part is offered before the next is copied, each list is sent when its
+// bytes are copied, and a cancelled call waits for no more of them.
 func TestStageByParts(t *testing.T) {
 	s := newStaging(t, 1<<20)
 	d, c := s.start(t)

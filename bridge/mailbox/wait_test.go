@@ -94,8 +94,8 @@ func noteSlot(id uint64, d abi.Direction) (s abi.Slot) {
 	return s
 }
 
-// TestWaiterLooksAfterWhoPolls: an offer came before there was a waiter, so that it rang no bell,
-// and who polls the ring when the waiter comes stops before that offer.
+// TestWaiterLooksAfterWhoPolls: an offer arrived before there was a waiter, so that it rang no
+// bell, and the caller that polls the ring when the waiter is armed stops before that offer.
 func TestWaiterLooksAfterWhoPolls(t *testing.T) {
 	f, _, c := setup(t)
 	c.mailbox.rx.Lock()

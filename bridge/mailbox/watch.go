@@ -96,8 +96,8 @@ func (w *watch) tick() {
 	}
 }
 
-// heed latches the device as lost when its area says that it does not serve: whoever carries
-// what a far device says may know that long before a heartbeat is overdue.
+// heed latches the device as lost when the area's state word is not ready: the carrier of a remote
+// device may set it long before a heartbeat is overdue.
 func (w *watch) heed() {
 	w.mu.Lock()
 	serves := w.dead || atomic.LoadUint32(&w.ep.area.State) == abi.DeviceReady

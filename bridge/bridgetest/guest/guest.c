@@ -86,7 +86,8 @@ static struct nfc_channel *port_of(struct nfc_process *self, uint32_t i)
 	return port->ch || join(port) ? port->ch : NULL;
 }
 
-/* What a call returned. Of a channel whose host closed one half it waits for the other. */
+/* Handles the result of a call. If the host closed one half of the channel it waits for the other.
+ * */
 static int heard(struct nfc_channel *ch, int rc)
 {
 	uint8_t message[NFC_PAYLOAD_SIZE];
