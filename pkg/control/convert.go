@@ -87,7 +87,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 	}
 }
 
-// now fills in what a channel has done, and who waits for what on it.
+// now fills in a channel's counters, and the calls that wait on it.
 func now(m *nfcommsv1.Channel, ch *nfcomms.Channel) {
 	halves := ch.Halves()
 	m.Stats = channelStats(ch.Stats())

@@ -37,14 +37,14 @@ func severityOf(t nfcommsv1.Event_Type, err error) nfcommsv1.Event_Severity {
 	return nfcommsv1.Event_SEVERITY_INFO
 }
 
-// What is reported one by one of what one caller does to one device. An event that
+// Bounds for the events of one caller at one device that are reported one by one. An event that
 // nobody asked for has the caller "".
 const (
 	surgeBurst  = 32
 	surgeWindow = time.Minute
 )
 
-// doer is who did something to which device.
+// doer is a caller that did something, and the device.
 type doer struct{ device, caller string }
 
 // rare are the events that are told always: no client can repeat them at will.

@@ -69,7 +69,7 @@ func Example() {
 	// Output: 10 services
 }
 
-// A remote client sends and receives messages. What is longer does not pass.
+// A remote client sends and receives messages. A longer message is refused.
 func ExampleClient_Send() {
 	ctx := context.Background()
 	c, stop := exampleServer(ctx)

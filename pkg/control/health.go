@@ -113,9 +113,8 @@ func (h healthService) List(ctx context.Context, req *healthpb.HealthListRequest
 	return list, err
 }
 
-// probe makes round trips to one device, or to all of them at once if name is
-// empty. What comes of them shows in the table; an error means that there is no
-// such device, or that ctx ended.
+// probe makes round trips to one device, or to all of them at once if name is empty. The results
+// show in the table; an error means that there is no such device, or that ctx ended.
 func (h healthService) probe(ctx context.Context, name string) error {
 	devices, err := h.s.list(name)
 	if errors.Is(err, ErrNoDevice) {

@@ -84,9 +84,8 @@ func (h *hub[T]) appendLocked(kind nfcommsv1.Change, key string, value T) {
 	h.bell = make(chan struct{})
 }
 
-// sinceLocked returns the changes after a revision. All who ask between two
-// changes share one copy of the log, as a thousand watchers may. Must hold mu;
-// the changes must be in the log.
+// sinceLocked returns the changes after a revision. All watchers that read between two changes
+// share one copy of the log: there may be a thousand. Must hold mu; the changes must be in the log.
 func (h *hub[T]) sinceLocked(revision int64) []change[T] {
 	if h.logged == nil {
 		h.logged = make([]change[T], 0, len(h.log))

@@ -60,7 +60,7 @@ func catchUp(t *rapid.T, h *hub[int], view map[string]int, at int64) int64 {
 	return now
 }
 
-// TestHubForgets: the log is bounded, and who asks for more starts anew.
+// TestHubForgets: the log is bounded, and a watcher that asks for more starts anew.
 func TestHubForgets(t *testing.T) {
 	h := newHub[int](false)
 	for i := range 2*history + 5 {

@@ -23,10 +23,9 @@ type Options struct {
 	// Logger receives what happens to devices, and their own log lines. Nil
 	// discards it.
 	Logger *slog.Logger
-	// Interval is the time between two checks of a device. What only the device
-	// or the application knows is seen that late. A device that could not be
-	// opened is tried again after it, then ever later, at most after 32 times
-	// the interval. Default: 1 s.
+	// Interval is the time between two checks of a device. A change that only the device or the
+	// application knows is seen that late. A device that could not be opened is tried again after
+	// it, then ever later, at most after 32 times the interval. Default: 1 s.
 	Interval time.Duration
 	// ProbeTimeout bounds the round trip of a health check; a device that then
 	// still owes the answer is latched as lost one second later. Default: 1 s.

@@ -79,7 +79,7 @@ func TestWatchAndResume(t *testing.T) {
 	}
 	require.ErrorIs(t, err, context.Canceled)
 
-	// What happened meanwhile comes, and nothing twice.
+	// Changes that happened meanwhile arrive, and none twice.
 	require.NoError(t, srv.Remove("c"))
 	s = watchFrom(t, background(t), c, r.ResumeToken)
 	missed, _ := untilSynced(t, s)

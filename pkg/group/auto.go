@@ -44,11 +44,10 @@ type Prediction struct {
 // transport: what it rules out is slower by a factor, the rest is decided by trial.
 func MeshCost() Cost { return Cost{Frame: 150, Round: 600, Byte: 0.15} }
 
-// Predict models a step: a member sends its frames one by one; in rounds it waits
-// for a partner in each; a package that travels is copied twice at each stop; what
-// is gathered comes to every member, whoever it is for. The last is why gathering
-// loses on many members: by appendix B of the report a member needs but
-// model.ExchangedBytes of all that model.ProducedBytes adds up to.
+// Predict models a step: a member sends its frames one by one; in rounds it waits for a partner in
+// each; a package that travels is copied twice at each stop; gathered packages reach every member,
+// not only their targets. The last is why gathering loses on many members: by appendix B of the
+// report a member needs but model.ExchangedBytes of all that model.ProducedBytes adds up to.
 func Predict(l Load, c Cost) []Prediction {
 	n := float64(l.Members)
 	rounds := math.Ceil(math.Log2(max(n, 1)))

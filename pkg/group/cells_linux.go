@@ -12,9 +12,9 @@ import (
 
 // Small frames between processes go in cells: memory of the member that they are for,
 // where each other member has some cells of its own. All that a member looks at for a
-// step of small packages lies together, where rings would have it touch three pages
-// for each source. A cell is free while its number is 0. What has no room goes in the
-// ring; frames are numbered, so that they are taken in order wherever they lie.
+// step of small packages lies together, where rings would have it touch three pages for each
+// source. A cell is free while its number is 0. A frame that has no room goes in the ring; frames
+// are numbered, so that they are taken in order wherever they are.
 
 const (
 	cellSize   = 512
@@ -176,8 +176,7 @@ func (l *ringLink) giveBack() {
 	l.expected, l.hushed = l.expected[:0], false
 }
 
-// hush has rings not watched whose members' frames are held: expect leaves that to who
-// waits.
+// hush has rings not watched whose members' frames are held: expect leaves that to Wait.
 func (l *ringLink) hush() {
 	for _, in := range l.expected {
 		in.watch.On = false
@@ -185,10 +184,9 @@ func (l *ringLink) hush() {
 	l.hushed = true
 }
 
-// pause gives the processor to whoever is waited for, unless that has sent something
-// else. It looks after nothing besides, not even at goroutines but those that are members:
-// the runtime would wake a thread for them, which costs more than the step, and Wait, which
-// follows soon, does look.
+// pause gives the processor to the awaited member, unless that has sent something else. It looks
+// after nothing besides, not even at goroutines but those that are members: the runtime would wake
+// a thread for them, which costs more than the step, and Wait, which follows soon, does look.
 func (l *ringLink) pause(from, round int) bool {
 	if round == expects || l.wait == ring.Park || l.woken.Load() || l.in[from].some(l.own, from) {
 		return false

@@ -23,9 +23,8 @@ func (g *Group) Barrier(ctx context.Context) error {
 	return g.end(g.collective().barrier())
 }
 
-// Allgather gives data to all members and returns what each gave, by rank. All
-// give the same number of bytes: ErrDisagree names one that does not. What is
-// returned is valid until the next call.
+// Allgather gives data to all members and returns what each gave, by rank. All give the same number
+// of bytes: ErrDisagree names one that does not. The returned slices are valid until the next call.
 func (g *Group) Allgather(ctx context.Context, data []byte) ([][]byte, error) {
 	if err := g.lock(OpAllgather); err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func TestBarrier(t *testing.T) {
 	})
 }
 
-// TestGatherDisagree: sizes that are not the same are told, by whoever sees it.
+// TestGatherDisagree: each member that sees different sizes reports them.
 func TestGatherDisagree(t *testing.T) {
 	for _, call := range []func(context.Context, *Group) error{
 		func(ctx context.Context, g *Group) error {

@@ -98,8 +98,8 @@ func TestCPEXHasNoDeadlock(t *testing.T) {
 	}
 }
 
-// TestPairing: in the rounds together each member meets each other once, and who
-// sends is heard.
+// TestPairing: in the rounds together each member meets each other once, and its partner expects
+// it.
 func TestPairing(t *testing.T) {
 	for n := 2; n <= 64; n++ {
 		for rank := range n {

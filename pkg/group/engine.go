@@ -18,7 +18,7 @@ func (g *Group) lock(op Op) error {
 	return nil
 }
 
-// open begins the step of a call. What the call before returned is gone.
+// open begins the step of a call. Results of the call before are invalid.
 func (g *Group) open(ctx context.Context, op Op) {
 	g.op = op
 	g.fault = g.revoked
@@ -170,9 +170,9 @@ func (g *Group) accept(f *Frame) bool {
 }
 
 // postpone keeps a frame of a step to come, and with it its place on the link. A
-// proposal of the next epoch says that its sender gave this one up, and which step:
-// one that it has finished ends here as well. Of an epoch beyond that, whoever joins
-// or flushes is about to begin the one before.
+// proposal of the next epoch says that its sender gave this one up, and which step: one that it has
+// finished ends here as well. A frame of an epoch beyond that: a member that joins or flushes is
+// about to begin the epoch before.
 func (g *Group) postpone(f *Frame) {
 	if f.Op == opPropose && f.Epoch == g.epoch+1 && f.Step <= g.step && g.member.of[f.From] >= 0 {
 		g.fail(about(ErrRevoked, g.member.of[f.From]))
@@ -235,7 +235,7 @@ func (g *Group) progress() bool {
 	return g.flushSends() || did
 }
 
-// What stands for several ranks where one is asked for.
+// Values that stand for several ranks in place of one.
 const (
 	// AnySource is every source.
 	AnySource = -1
@@ -248,7 +248,7 @@ const (
 // not leave in peace.
 func (g *Group) await(on int) error { return g.awaitFrames(on, 1) }
 
-// awaitAll is await of whoever has no use for a frame before the others are there.
+// awaitAll is await for an algorithm that has no use for a frame before the others are there.
 // Nobody may need an answer to one meanwhile.
 func (g *Group) awaitAll(on int) error {
 	frames := 1

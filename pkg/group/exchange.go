@@ -16,10 +16,10 @@ import (
 // for this member, in any order, one package for each source that has any
 // bytes. All members call it; the algorithm decides how far one may be ahead.
 //
-// out has at most one package for a rank, and its bytes must not change before
-// the call returns; no bytes are no package. What is returned is this member's,
-// to change as well, until its next call, which uses the memory again; so does a
-// call that fails, and Close, after which memory of [Rings] must not be looked at. [Options.ZeroCopy] has other rules for both. After warm-up a step
+// out has at most one package for a rank, and its bytes must not change before the call returns; no
+// bytes are no package. The returned packages are this member's, to change as well, until its next
+// call, which uses the memory again; so does a call that fails, and Close, after which memory of
+// [Rings] must not be read. [Options.ZeroCopy] has other rules for both. After warm-up a step
 // allocates nothing.
 //
 // With an error nothing is handed over. Arguments that make no sense change
@@ -55,7 +55,7 @@ func (g *Group) run(ctx context.Context, out []Package, each func(Package)) erro
 	return g.locked(ctx, out, each)
 }
 
-// locked is run of who has locked the group.
+// locked is run for a caller that has locked the group.
 func (g *Group) locked(ctx context.Context, out []Package, each func(Package)) error {
 	err := g.ready(ctx)
 	if err == nil {

@@ -82,8 +82,8 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, all.Wait())
 }
 
-// TestJoinRefuses: what makes no sense at one member, and what does not fit that
-// of another, whoever is first.
+// TestJoinRefuses: options that are invalid at one member, and options that do not fit those of
+// another, in either order of joining.
 func TestJoinRefuses(t *testing.T) {
 	ctx := background(t)
 	for _, o := range []Options{
@@ -384,8 +384,8 @@ func TestDisagree(t *testing.T) {
 	})
 }
 
-// TestLies: what a member says of its packages is nothing to rely on: others end with an
-// error that names it, or with that of who was first.
+// TestLies: a member cannot rely on what another declares of its packages: others end with an error
+// that names the liar, or with the error of the first member that failed.
 func TestLies(t *testing.T) {
 	number := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 	entry := func(to, size uint64) []byte { return append(number(to), number(size)...) }
@@ -492,8 +492,8 @@ func TestShrinkOnce(t *testing.T) {
 }
 
 // TestShrinkAfterFlush: a member whose flush had ended is an epoch further than the others,
-// and one that has heard of it proposes that, too: nobody has finished the epoch between.
-// What they propose may lie behind a step of theirs.
+// and one that has heard of it proposes that, too: nobody has finished the epoch between. Their
+// proposal may be for an earlier step than one of theirs.
 func TestShrinkAfterFlush(t *testing.T) {
 	exchange, second, third := Header{Epoch: 2}, Header{Epoch: 2, Op: opPropose}, Header{Epoch: 3, Op: opPropose}
 	frames := [][]Header{1: {exchange, second, third}, 2: {exchange, third}}

@@ -2,10 +2,9 @@ package group
 
 import "encoding/binary"
 
-// The algorithms that give everything to everybody. What a member has for others
-// is one run of bytes, its share: for each package the target and the size, 8
-// bytes each, and the data, padded. Each member looks through all shares for what
-// is its own.
+// The algorithms that give everything to everybody. The packages that a member has for others are
+// one run of bytes, its share: for each package the target and the size, 8 bytes each, and the
+// data, padded. Each member looks through all shares for what is its own.
 
 const entryHeader = 16
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Options are who joins, and how the members exchange. All members of a group
-// give the same, but for Rank, Targets, Sources and Handler.
+// Options are the rank, the size of the group, and the way in which the members exchange. All
+// members of a group give the same, but for Rank, Targets, Sources and Handler.
 type Options struct {
 	// Rank is this member's, from 0 to Size-1; Size is the number of members.
 	Rank, Size int
@@ -32,11 +32,11 @@ type Options struct {
 	// Buffer is the fixed size of what the algorithms fixed-buffer and chunks
 	// send at once; 0 means 1 KiB.
 	Buffer int
-	// ZeroCopy has members of a Mesh that exchange both ways by isend read packages
-	// where their senders have them: nothing is copied. What Exchange returns must
-	// not be written to then, and what it was given must stay as it is until the
-	// next Exchange, Allgather, Barrier or Shrink has returned without an error.
-	// Everything else copies as it does without.
+	// ZeroCopy has members of a Mesh that exchange both ways by isend read packages where their
+	// senders have them: nothing is copied. The packages that Exchange returns must not be written
+	// to then, and those that it was given must stay as they are until the next Exchange,
+	// Allgather, Barrier or Shrink has returned without an error. Everything else copies as it does
+	// without.
 	ZeroCopy bool
 	// Delay is waited by the gathering algorithms between sizes and data.
 	Delay Delay
@@ -109,7 +109,7 @@ type Group struct {
 	revoked *Error // a member has given this epoch up
 	missed  []int  // in a join: the ranks that this member missed
 
-	// What calls hand out or use until the next one.
+	// Memory that calls return or use until the next one.
 	arena  pool[byte]
 	ints   pool[int]
 	slices pool[[]byte]
@@ -125,7 +125,7 @@ type Group struct {
 	stats     stats
 }
 
-// membership is who is in the group: it changes with Shrink alone.
+// membership lists the members of the group: it changes with Shrink alone.
 type membership struct {
 	rank int   // this member's
 	link []int // by rank: the rank on the link
@@ -212,7 +212,7 @@ func (g *Group) configure() error {
 	return g.connectEdges(o.Targets, o.Sources)
 }
 
-// admit makes m the group. What depends on its size starts anew.
+// admit makes m the group. State that depends on its size starts anew.
 func (g *Group) admit(m membership) {
 	n := m.size()
 	g.member = m

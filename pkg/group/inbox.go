@@ -93,7 +93,7 @@ type pool[T any] struct {
 
 func (p *pool[T]) reset() { p.used = 0 }
 
-// take returns n elements. What they hold is arbitrary.
+// take returns n elements. Their contents are arbitrary.
 func (p *pool[T]) take(n int) []T {
 	if p.used+n > len(p.chunk) {
 		p.chunk = make([]T, max(2*len(p.chunk), n, 512)) // what was handed out stays where it is
@@ -162,7 +162,7 @@ func (g *Group) sent(to int, h Header, size int, err error) {
 	switch {
 	case err == nil:
 		g.stats.sent(size)
-	case h.Op < opControl && !(g.flushing && errors.Is(err, ErrGone)): // an answer, or no data, to who is gone is nobody's loss
+	case h.Op < opControl && !(g.flushing && errors.Is(err, ErrGone)): // an answer, or no data, to a member that has left is no loss
 		g.fail(about(err, to))
 	}
 }

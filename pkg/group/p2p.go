@@ -71,8 +71,8 @@ func (s *Step) takeAny() error {
 	return nil
 }
 
-// takeExpected delivers the frames of the sources in order, as long as nothing else
-// comes between and nobody is waited for long. What is left is for who looks at everything.
+// takeExpected delivers the frames of the sources in order, as long as nothing else comes between
+// and nobody is waited for long. Frames that are left are for the general receive.
 func (s *Step) takeExpected() error {
 	g := s.g
 	if _, some := g.inbox.first(); some || g.expects == nil || g.flushing || len(g.sends.queue) > 0 {

@@ -28,7 +28,7 @@ type Algorithm struct {
 	Name string
 	// Number is that of the MUSIC report, "" if it has none.
 	Number string
-	// What describes it in a line.
+	// A description in one line.
 	What string
 	// Process: Options.Handler is called with each package as it arrives.
 	Process bool

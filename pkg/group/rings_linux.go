@@ -14,10 +14,10 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/ring"
 )
 
-// Rings is the Transport between processes of one machine and one user: memory of
-// each member with cells for small frames, and a [ring.Ring] from each other member
-// for the rest, all made by who reads them. What is left of a process that ended goes
-// with it. The zero value of every field but Name is valid.
+// Rings is the Transport between processes of one machine and one user: memory of each member with
+// cells for small frames, and a [ring.Ring] from each other member for the rest, all created by the
+// reader. Memory of a process that ended is freed with it. The zero value of every field but Name
+// is valid.
 type Rings struct {
 	// Name tells groups of this machine apart; all members give the same.
 	Name string
@@ -388,8 +388,8 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 	return false
 }
 
-// receive takes the next frame, wherever it is. What was put into a cell before an
-// end comes before it.
+// receive takes the next frame, wherever it is. A frame that was put into a cell before an end is
+// delivered before the end.
 func (in *ringIn) receive(f *Frame) (bool, error) {
 	ok, err := in.fromCell(f)
 	if ok || err != nil {

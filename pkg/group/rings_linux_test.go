@@ -238,7 +238,7 @@ func TestExpect(t *testing.T) {
 	require.False(t, all[1].pause(0, 0), "nobody is waited for")
 	take(cellData + 1)
 	require.Equal(t, "last", at(h))
-	all[1].Wait(1, time.Now().Add(time.Millisecond)) // does not look at who is held
+	all[1].Wait(1, time.Now().Add(time.Millisecond)) // does not poll members whose frames are held
 	all[1].giveBack()
 	mustSend(t, all[0], 1, h, make([]byte, cellData+1), idle)
 	all[1].Wait(1, time.Time{}) // does again

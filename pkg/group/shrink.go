@@ -73,7 +73,7 @@ func (a *agreement) strike(at int) {
 	a.change()
 }
 
-// change has this member propose anew. Who is ahead has agreed on something else then.
+// change has this member propose anew. A member that is ahead has agreed on something else then.
 func (a *agreement) change() { a.announced, a.changed = false, true }
 
 func (a *agreement) struck(at int) bool { return a.gone[at/8]>>(at%8)&1 != 0 }
@@ -199,7 +199,7 @@ func (a *agreement) trouble(missing []int) error {
 	return nil
 }
 
-// propose tells all that are left. What waits for room still says less.
+// propose tells all that are left. A proposal that waits for room still has an older state.
 func (a *agreement) propose() {
 	g := a.g
 	a.announced = true

@@ -30,8 +30,8 @@ type Stats struct {
 
 type traffic struct{ FramesSent, FramesReceived, BytesSent, BytesReceived uint64 }
 
-// stats is Stats as it grows. What belongs to the step that runs is the call's;
-// the rest is read by any goroutine.
+// stats is Stats as it grows. Fields of the running step belong to the call; any goroutine may read
+// the rest.
 type stats struct {
 	every   bool // each step is measured
 	skip    int  // steps that are not measured before the next that is

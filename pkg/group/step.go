@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Step is one exchange as an [Exchanger] sees it: what goes out, who is to be
-// heard, and ways to send and receive. What it returns is valid in this step.
+// Step is one exchange as an [Exchanger] sees it: what goes out, who is to be heard, and ways to
+// send and receive. Its results are valid in this step.
 type Step struct{ g *Group }
 
 // exchange is the state of a group's exchanges.
@@ -252,7 +252,7 @@ func (s *Step) hand(from int, data []byte) {
 	}
 }
 
-// handle gives a package to whoever takes packages as they arrive.
+// handle gives a package to the handler or the loop that takes packages as they arrive.
 func (s *Step) handle(p Package) {
 	x := &s.g.exchange
 	if s.g.options.Handler != nil {

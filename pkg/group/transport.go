@@ -4,18 +4,18 @@ import "time"
 
 // Transport joins the members of one group.
 type Transport interface {
-	// Connect makes this endpoint a rank of a group of so many. It does not
-	// wait for the others: frames for who has not come yet wait for room.
-	// ErrRankTaken if another endpoint is that rank.
+	// Connect makes this endpoint a rank of a group of so many. It does not wait for the others:
+	// frames for a member that has not connected yet wait for room. ErrRankTaken if another
+	// endpoint is that rank.
 	Connect(rank, size int) (Link, error)
 }
 
 // Link is a member's end of a Transport. The conformance suite holds every Link
 // to what stands here. One goroutine uses it at a time, but for Wake.
 //
-// The frames from one member to another arrive in order, each once, then the
-// end of that member. A send is buffered: a rendezvous is built on top of it,
-// where an algorithm asks for one, by an answer of whoever takes the frame.
+// The frames from one member to another arrive in order, each once, then the end of that member. A
+// send is buffered: an algorithm that needs a rendezvous builds it on top, by an answer of the
+// receiver.
 type Link interface {
 	// TrySend puts a frame on its way: true if all of it has been copied,
 	// false if there is no room now. After false it is called again with the
@@ -64,14 +64,13 @@ type Header struct {
 	Flags Flags
 }
 
-// Urgent reports whether whoever waits for several frames must see this one at
-// once.
+// Urgent reports whether a member that waits for several frames must see this one at once.
 func (h Header) Urgent() bool { return h.Op >= opControl }
 
 // Op is the operation that a frame belongs to.
 type Op uint8
 
-// Operations. What follows opControl is not part of a step.
+// Operations. Operations after opControl are not part of a step.
 const (
 	OpExchange Op = iota
 	OpBarrier
@@ -108,7 +107,7 @@ type Frame struct {
 	Header
 	// From is the rank it comes from.
 	From int
-	// Data may be written to by whoever has the frame.
+	// The holder of the frame may write to Data.
 	Data []byte
 	// End is nil but in the last frame of a member: ErrGone if it ended
 	// without leaving, ErrClosed if it left.

@@ -22,11 +22,10 @@ type Options struct {
 	// [trace.Start]). 0: none. NewCollector panics if it is negative
 	// or over trace.MaxEvery.
 	Trace int
-	// MaxSeries bounds the series of the collector, of all devices and
-	// channels together; one sum of devices is always shown. What does not
-	// fit is added up under the name Overflow: first channels, in the order in
-	// which they appear, then devices, the last by name first. Default:
-	// DefaultMaxSeries, which is enough for six devices, or two with Trace.
+	// MaxSeries bounds the series of the collector, of all devices and channels together; one sum
+	// of devices is always shown. Series that do not fit are added up under the name Overflow:
+	// first channels, in the order in which they appear, then devices, the last by name first.
+	// Default: DefaultMaxSeries, which is enough for six devices, or two with Trace.
 	MaxSeries int
 }
 

@@ -36,14 +36,14 @@ var (
 	fabricDescs = slices.Concat([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricNow[:], fabricSums[:])
 )
 
-// What there is now at all nodes.
+// Gauges over all nodes.
 const (
 	nowWindows = iota
 	nowWindowBytes
 	nowCount
 )
 
-// What is counted at all nodes.
+// Counters over all nodes.
 const (
 	sumBytes = iota
 	sumPackets

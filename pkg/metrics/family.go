@@ -39,7 +39,7 @@ const (
 var sampled = " Where a message takes less than the clock reads would add, one in " + strconv.Itoa(meter.Every) +
 	" is measured and counted as so many: exact counts are nfcomms_messages_total and nfcomms_payload_bytes_total."
 
-// What the calls of all channels did.
+// Counters of the calls of all channels.
 var (
 	fMessages = metric(counter, "messages_total",
 		"Messages (path direct) and transfers (path indirect) that were delivered.", "direction", "path")
@@ -67,7 +67,7 @@ var (
 		"Times a call had to sleep because the answer did not come soon.")
 )
 
-// What goes on now.
+// The present state.
 var (
 	fChannels = metric(gauge, "open_channels",
 		"Channels that are open.")

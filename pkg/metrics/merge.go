@@ -5,7 +5,7 @@ import "github.com/nfcomms/nfcomms/pkg/nfcomms"
 // sum is a snapshot of no device, to which others are merged.
 func sum(name string) *snapshot { return &snapshot{name: name, failures: map[string]int{}} }
 
-// merge adds a snapshot to a sum. What cannot be added up shows the worst.
+// merge adds a snapshot to a sum. A value that cannot be added up shows the worst.
 func (s *snapshot) merge(b *snapshot) {
 	for i, n := range b.states {
 		s.states[i] += n

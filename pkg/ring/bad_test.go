@@ -176,8 +176,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCloseEndsCalls: whoever sleeps is woken, and the memory is not taken away
-// under a call.
+// TestCloseEndsCalls: every sleeping call is woken, and the memory is not unmapped under a call.
 func TestCloseEndsCalls(t *testing.T) {
 	for _, wait := range []Wait{Adaptive, Park, Yield, Spin} {
 		r, err := Create(newName(), Config{Packets: 3, Wait: wait})
@@ -423,8 +422,8 @@ func TestAFullQueueIsWaitedFor(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestOtherUsers: a ring of another user is not served, and who took the name of
-// this user's ring is not believed.
+// TestOtherUsers: a ring of another user is not served, and a process that took the name of this
+// user's ring is not believed.
 func TestOtherUsers(t *testing.T) { requireDenied(t, create(t, Config{}).Name()) }
 
 func requireDenied(t *testing.T, ring string) {

@@ -18,14 +18,13 @@
 // took. The heads never touch, which is why a ring of n packets holds n-1 (H7).
 //
 // Nothing of a ring is in a file system: its memory is sealed against resizing,
-// its name is an abstract socket that vanishes with the process that created it,
-// and only processes of the same user get in. Who attached is watched
-// by pidfd: when one side dies the other's calls return [ErrPeerDied], and both
-// roles may be taken anew under the next generation.
+// its name is an abstract socket that vanishes with the process that created it, and only processes
+// of the same user get in. A pidfd watches each attached process: when one side dies the other's
+// calls return [ErrPeerDied], and both roles may be taken anew under the next generation.
 //
-// The memory is trusted for nothing: positions and lengths are checked as they
-// are read, and what cannot be ends with [ErrCorrupt]. What a peer can do is
-// write nonsense into packets, which belong to it anyway.
+// The memory is trusted for nothing: positions and lengths are checked as they are read, and what
+// cannot be ends with [ErrCorrupt]. A peer can only write nonsense into packets, which belong to it
+// anyway.
 //
 // Rings need Linux. Elsewhere the package builds, and every call that would make
 // or find a ring returns an error that wraps [errors.ErrUnsupported].

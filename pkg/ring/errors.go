@@ -14,7 +14,7 @@ var (
 	ErrExists = errors.New("ring exists")
 	// ErrNotExist: no process has a ring of this name.
 	ErrNotExist = errors.New("no such ring")
-	// ErrPermission: the ring, or who asks for it, belongs to another user.
+	// ErrPermission: the ring, or the process that asks for it, belongs to another user.
 	ErrPermission = errors.New("ring of another user")
 	// ErrVersion: the other side speaks another version.
 	ErrVersion = errors.New("ring of another version")
@@ -27,8 +27,8 @@ var (
 	// ErrMemory: memory of the caller that is not mapped, protected, or of a file that was cut
 	// short.
 	ErrMemory = errors.New("memory cannot be reached")
-	// ErrPeerDied: the other side ended without closing. What it published
-	// before was read, or can be read still.
+	// ErrPeerDied: the other side ended without closing. Packets that it published before were
+	// read, or can be read still.
 	ErrPeerDied = errors.New("peer died")
 	// ErrCorrupt: the other side published what cannot be. The attachment
 	// is of no use any more.

@@ -158,8 +158,8 @@ func child(t *testing.T, part, name string) (*exec.Cmd, io.Reader) {
 	return cmd, out
 }
 
-// TestStreamBetweenProcesses: every byte, in order, with each way to wait, and
-// whoever is first waits for the other.
+// TestStreamBetweenProcesses: every byte, in order, with each way to wait; the side that is first
+// waits for the other.
 func TestStreamBetweenProcesses(t *testing.T) {
 	for _, wait := range []Wait{Adaptive, Yield, Park} {
 		t.Run(fmt.Sprint(wait), func(t *testing.T) {

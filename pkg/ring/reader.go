@@ -71,8 +71,8 @@ func (d *Reader) peek(ctx context.Context) ([]byte, error) {
 	return d.take()
 }
 
-// TryPeek is [Reader.Peek] for who does not wait: false if no packet is there
-// yet. See [Poll] for waiting on several readers at once.
+// TryPeek is [Reader.Peek] without waiting: false if no packet is there yet. See [Poll] for waiting
+// on several readers at once.
 func (d *Reader) TryPeek() ([]byte, bool, error) {
 	d.call.Lock()
 	defer d.call.Unlock()
@@ -91,9 +91,8 @@ func (d *Reader) TryPeek() ([]byte, bool, error) {
 
 // PeekBatch is Peek for several packets: it fills into with those that are there,
 // waits for the first, and returns how many. Release is through with all of them,
-// and the head moves past them at once: fewer packets have room meanwhile, and a
-// stream of small ones is several times as fast. What was not released is returned
-// again, first.
+// and the head moves past them at once: fewer packets have room meanwhile, and a stream of small
+// ones is several times as fast. Packets that were not released are returned again, first.
 func (d *Reader) PeekBatch(ctx context.Context, into [][]byte) (int, error) {
 	d.call.Lock()
 	defer d.call.Unlock()

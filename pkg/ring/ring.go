@@ -182,8 +182,8 @@ func (r *Ring) Payload() int { return r.area.payload() }
 // their own and take neither side. It must not be used after Close.
 func (r *Ring) Memory() []byte { return r.area.mem[r.area.data:] }
 
-// Stats is what a ring shows to whoever looks (H40). All of it is read from
-// memory that the sides write, and checked by nobody.
+// Stats are the counters that a ring has for any attached process. All of it is read from memory
+// that the sides write, and checked by nobody.
 type Stats struct {
 	// Generation grows each time both roles were given up.
 	Generation uint64

@@ -163,8 +163,7 @@ func (s *server) heard(c *net.UnixConn) {
 	}
 }
 
-// stop ends the service: every connection is closed, and all who hold a role
-// see that.
+// stop ends the service: every connection is closed, and all holders of a role see that.
 func (s *server) stop() {
 	s.mu.Lock()
 	s.stopped = true

@@ -88,8 +88,8 @@ func (s *side) close() {
 		ring(s.ring.fds[s.role]) // a call of this side that sleeps
 		s.call.Lock()            // the last call has left, and later ones find the latch
 		defer s.call.Unlock()
-		// The creator closes the connection once it has booked the role as
-		// free: whoever attaches after this call gets it.
+		// The creator closes the connection once it has recorded the role as free: the next process
+		// that attaches after this call gets it.
 		_ = s.conn.SetReadDeadline(time.Now().Add(askTime))
 		_ = s.conn.CloseWrite()
 		<-s.done
@@ -144,7 +144,7 @@ func (s *side) farEnd() error {
 	return nil
 }
 
-// ring writes an event: whoever sleeps on it wakes.
+// ring writes an event, which wakes the process that sleeps on it.
 func ring(f *os.File) {
 	one := [8]byte{1}
 	_, _ = f.Write(one[:]) // full: it is readable already
@@ -156,7 +156,7 @@ func (s *side) move(pos uint64) {
 	s.wake()
 }
 
-// wake wakes the far side if it sleeps. What it waits for was stored before.
+// wake wakes the far side if it sleeps. The state that it waits for was stored before.
 func (s *side) wake() {
 	if s.far.parked.Load() != 0 && s.far.parked.Swap(0) != 0 {
 		ring(s.ring.fds[s.role.other()])

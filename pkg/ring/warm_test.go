@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPrewarm: whoever creates or opens a ring may have all of its memory there
-// at once; nobody who did not ask for it has, and what the ring holds stays.
+// TestPrewarm: a process that creates or opens a ring may have all of its memory there at once; a
+// process that did not ask for it has not, and the contents of the ring stay.
 func TestPrewarm(t *testing.T) {
 	ctx := background(t)
 	for _, created := range []bool{false, true} {

@@ -14,9 +14,9 @@ import (
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
-// What a process and the creator of a ring say to each other over an abstract
-// UNIX socket: one request, and one or two answers, of fixed size. A connection
-// that holds a role stays open as long as the role is held.
+// The messages between a process and the creator of a ring over an abstract UNIX socket: one
+// request, and one or two answers, of fixed size. A connection that holds a role stays open as long
+// as the role is held.
 
 // role is a side of the ring; wants also names the request that takes none.
 type role uint32

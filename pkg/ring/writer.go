@@ -40,9 +40,9 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Reserve returns the payload of the packet under the head, to be written in
-// place. It never waits: the packet is the writer's until Commit. What it holds
-// before is arbitrary. Nil once the side is closed or of no use any more.
+// Reserve returns the payload of the packet under the head, to be written in place. It never waits:
+// the packet is the writer's until Commit. Its contents before that are arbitrary. Nil once the
+// side is closed or of no use any more.
 func (w *Writer) Reserve() []byte {
 	w.call.Lock()
 	defer w.call.Unlock()
@@ -148,9 +148,8 @@ func (w *Writer) rooms() int {
 	return int(w.reader + int64(w.ring.area.packets) - 1 - int64(w.pos))
 }
 
-// TryCommit is [Writer.Commit] for who does not wait: false if the head cannot
-// move on yet, because no reader has attached or the ring is full. See [Poll] for
-// waiting on several writers at once.
+// TryCommit is [Writer.Commit] without waiting: false if the head cannot move on yet, because no
+// reader has attached or the ring is full. See [Poll] for waiting on several writers at once.
 func (w *Writer) TryCommit(n int) (bool, error) {
 	if n < 0 || n > w.ring.Payload() {
 		return false, fmt.Errorf("ring %q: commit of %d bytes, at most %d: %w", w.ring.name, n, w.ring.Payload(), ErrTooLarge)

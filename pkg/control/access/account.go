@@ -55,7 +55,7 @@ func (l Limits) ownerOf(who credentials.AuthInfo) string {
 	return Caller(who)
 }
 
-// What is charged beside the bytes, about as much as it costs to serve.
+// Costs that are charged beside the bytes, about as much as it costs to serve.
 const (
 	connectionCost = 4096
 	callCost       = 1024 // a call begins

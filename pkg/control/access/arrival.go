@@ -9,8 +9,8 @@ import (
 // that pauses for longer is at its end as well.
 const nextMessage = 30 * time.Second
 
-// arrival ends a call whose request does not come. What has come of it is kept
-// in memory until then.
+// arrival ends a call whose request does not come. The part that has arrived is kept in memory
+// until then.
 type arrival struct {
 	timer *time.Timer
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
 
-// What is logged one by one of the calls of one caller. Those of methods that
-// need Admin are all logged.
+// Bounds for the calls of one caller that are logged one by one. Those of methods that need Admin
+// are all logged.
 const (
 	auditBurst  = 32
 	auditWindow = time.Minute

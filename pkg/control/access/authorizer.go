@@ -73,10 +73,10 @@ func (a *Authorizer) RoleOf(who credentials.AuthInfo) Role {
 }
 
 // Owner names what a caller is counted under, for Limits.Owner: the name of a
-// certificate, or the user. A user id that the policy names is a user of its
-// own. One that /etc/subuid gives to a user, for user namespaces, is that
-// user's, as whoever has thousands of ids is one caller nevertheless; those
-// that no user database knows count together, as one caller "others".
+// certificate, or the user. A user id that the policy names is a user of its own. One that
+// /etc/subuid gives to a user, for user namespaces, is that user's, as a user with thousands of ids
+// is one caller nevertheless; those that no user database knows count together, as one caller
+// "others".
 func (a *Authorizer) Owner(who credentials.AuthInfo) string {
 	local, ok := who.(Local)
 	if !ok {

@@ -204,8 +204,8 @@ func TestCallerNames(t *testing.T) {
 	require.Nil(t, callerOf(context.Background()))
 }
 
-// TestAudit: the log says who did what on which device with what outcome, how
-// large it was and not what it was; of a caller that does very much it counts.
+// TestAudit: the log has caller, operation, device, outcome and size of each call, and not its
+// contents; calls of a very busy caller are counted.
 func TestAudit(t *testing.T) {
 	ctx := deadline(t)
 	var out log

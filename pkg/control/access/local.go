@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Local is who connected to a UNIX socket, as the kernel noted it at that
-// moment. It is the credentials.AuthInfo of LocalCredentials.
+// Local is the peer of a UNIX socket, as the kernel recorded it when it connected. It is the
+// credentials.AuthInfo of LocalCredentials.
 type Local struct {
 	credentials.CommonAuthInfo
 	// PID is the process that connected. It may have ended since, and its

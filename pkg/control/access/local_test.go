@@ -29,7 +29,7 @@ func another(t *testing.T, address string, groups ...uint32) (string, Local) {
 	return strings.TrimSpace(string(out)), who
 }
 
-// TestAnotherUser: what counts is who the other process is.
+// TestAnotherUser: the user of the other process decides.
 func TestAnotherUser(t *testing.T) {
 	authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)
 	l, address := listen(t)

@@ -114,8 +114,7 @@ func (t *TLS) Credentials(l Limits) credentials.TransportCredentials {
 	})}
 }
 
-// Remote is who connected over TLS. It is the credentials.AuthInfo of
-// TLS.Credentials.
+// Remote is the peer of a TLS connection. It is the credentials.AuthInfo of TLS.Credentials.
 type Remote struct {
 	credentials.TLSInfo
 

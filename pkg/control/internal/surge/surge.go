@@ -18,11 +18,10 @@ type Tally struct {
 	Bytes int
 }
 
-// Limiter tells of each key what happens one by one, up to a burst within a
-// window. What is beyond is counted, and reported once a window for as long as
-// it goes on: the next burst comes after a window without anything. So a key
-// makes a bounded number of lines whatever it does. All methods are safe for
-// concurrent use.
+// Limiter tells of each key what happens one by one, up to a burst within a window. Events beyond
+// it are counted, and reported once a window for as long as they continue: the next burst is
+// allowed after a window without an event. So a key makes a bounded number of lines whatever it
+// does. All methods are safe for concurrent use.
 type Limiter[K comparable] struct {
 	burst  int
 	window time.Duration
