@@ -292,7 +292,7 @@ type Health struct {
 	// Age is the time since the beat was written, by the host's clock; zero
 	// where the clocks are not comparable.
 	Age time.Duration
-	// Diagnostic holds the health of the device's parts (A27).
+	// Diagnostic holds the health of the device's parts.
 	Diagnostic abi.Diagnostic
 	// Processes is the number of running device processes.
 	Processes int

@@ -12,8 +12,8 @@ const (
 	Major       = 2
 	Minor       = 0
 	SlotSize    = 64
-	PayloadSize = 56 // 14 registers of 4 bytes (N11)
-	ListEntries = 6  // page entries in a gather list (N28)
+	PayloadSize = 56 // 14 registers of 4 bytes
+	ListEntries = 6  // page entries in a gather list
 	// EagerEntries and EagerBytes bound eager transfers: once one moves nothing ends it early.
 	EagerEntries = 4
 	EagerBytes   = 1 << 16
@@ -214,7 +214,7 @@ const (
 	entryPFNShift    = 24
 )
 
-// Entry is one page entry: {pfn:40 | offset:12 | length-1:12} (N29).
+// Entry is one page entry: {pfn:40 | offset:12 | length-1:12}.
 type Entry uint64
 
 // MakeEntry describes length bytes, 1..PageSize, at a bus address; they must
@@ -276,7 +276,7 @@ const (
 )
 
 // Gather is the payload of a gather list: six page entries, unused ones zero,
-// and {outstanding:48 | list number:16} (N28..N30).
+// and {outstanding:48 | list number:16}.
 type Gather struct {
 	_     structs.HostLayout
 	Entry [ListEntries]Entry
@@ -313,7 +313,7 @@ type Eager struct {
 	Entry       [EagerEntries]Entry
 }
 
-// Ack is a completion record: ACK, DONE, ABORTED and ERROR (N31).
+// Ack is a completion record: ACK, DONE, ABORTED and ERROR.
 type Ack struct {
 	_           structs.HostLayout
 	Transaction uint64
@@ -402,7 +402,7 @@ type Heartbeat struct {
 	_          structs.HostLayout
 	Beat       uint64     // counts up by one each interval
 	NowNS      uint64     // device clock
-	Diagnostic Diagnostic // health of the parts (A27)
+	Diagnostic Diagnostic // health of the parts
 	Processes  uint32     // running
 	Messages   uint64     // taken from h2d mailboxes
 	Bytes      uint64     // moved by the DMA engines
@@ -532,7 +532,7 @@ const (
 )
 
 // Mailbox precedes the slots of its h2d ring and its d2h ring. Both counters
-// are cumulative and free-running (A26).
+// are cumulative and free-running.
 type Mailbox struct {
 	_       structs.HostLayout
 	H2DHead Line // written by the device: slots it consumed

@@ -1,7 +1,7 @@
 package abi
 
 // Diagnostic is the 32-bit diagnostic word of a heartbeat: thirteen two-bit
-// readings and a valid bit (A27).
+// readings and a valid bit.
 type Diagnostic uint32
 
 // Level is one reading of the diagnostic word.

@@ -117,7 +117,7 @@ func (s settings) collect(ctx context.Context, dev *nfcomms.Device, name string)
 	return reports, g.Wait()
 }
 
-// outcome is what a sensor says last to who started it.
+// outcome is a sensor's last message to the host that started it.
 type outcome struct {
 	Status int64 // an enum nfc_status, negated; 0: all went well
 	Step   [24]byte

@@ -49,7 +49,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// What is printed is all that came.
+// The output has every event.
 func TestPrint(t *testing.T) {
 	var out bytes.Buffer
 	r := report{events: []event{{3, 65535}}, log: []uint16{0, 1, 2, 65535}}

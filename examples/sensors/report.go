@@ -28,7 +28,7 @@ type report struct {
 	log    []uint16 // all readings
 }
 
-// What a sensor may do wrong.
+// Errors of a sensor.
 var (
 	errTooMuch = errors.New("more than it was asked for")
 	errDiffers = errors.New("log and events differ")

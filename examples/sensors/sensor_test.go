@@ -104,7 +104,7 @@ func TestListenerCloses(t *testing.T) {
 	require.ErrorIs(t, <-ran, errSensor) // it waited, or came too late
 }
 
-// A program that is no sensor ends the wait for who connects.
+// A program that is no sensor ends the wait for a connection.
 func TestProgramThatIsNoSensor(t *testing.T) {
 	dev, _ := load(t)
 	image, err := program.Build(t.Context(), fstest.MapFS{"other.c": {Data: []byte(`#include "nfc_fw.h"
@@ -118,7 +118,7 @@ NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "other", other });
 	require.ErrorContains(t, err, "a sensor that did not say how it ended")
 }
 
-// What a sensor says is not believed: another host, in its place, says what is wrong.
+// The host does not trust a sensor: another host, in its place, sends wrong messages.
 func TestSensorsThatLie(t *testing.T) {
 	s := settings{above: 10, events: 2, readings: 4}
 	for name, lie := range map[string]struct {
@@ -168,7 +168,7 @@ func (s settings) takeOf(t *testing.T, all []said, log []uint16) error {
 	return <-took
 }
 
-// An interrupt ends host and sensors, whoever waits for whom.
+// An interrupt ends host and sensors, in either order of waiting.
 func TestInterrupted(t *testing.T) {
 	dev, name := load(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -28,8 +28,8 @@ type World struct {
 	Objects []Object
 	// Arguments make a value of each type that a method takes, of the type itself.
 	Arguments map[reflect.Type]func() any
-	// Drop ends a result of a type. What has a method Close or Revoke, and is not named here, is
-	// ended by that.
+	// Drop ends a result of a type. A result that has a method Close or Revoke, and is not named
+	// here, is ended by that.
 	Drop map[reflect.Type]func(any)
 	// End ends the round, after all calls have returned.
 	End func() error

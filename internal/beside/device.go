@@ -247,7 +247,7 @@ func (w *deviceWorld) drop() map[reflect.Type]func(any) {
 		}
 	})
 	ending(all, func(nfcomms.Fabric) {})
-	ending(all, func(bridge.Device) {}) // it is shared by all who asked for that node
+	ending(all, func(bridge.Device) {}) // all callers that asked for that node share it
 	return all
 }
 

@@ -47,8 +47,7 @@ func Main(name string, run Func) {
 	os.Exit(code)
 }
 
-// Run executes one command line and returns its exit code. What went wrong is one
-// line on stderr.
+// Run executes one command line and returns its exit code. An error is one line on stderr.
 func Run(ctx context.Context, name string, run Func, args []string, stdout, stderr io.Writer) int {
 	err := run(ctx, args, stdout, stderr)
 	var input InputError

@@ -1,4 +1,3 @@
-// Package fdpass passes descriptors over UNIX sockets, and says who is at the
-// other end. It loses no descriptor: what nobody takes is closed, also where the
-// other side sends more than it may.
+// Package fdpass passes descriptors over UNIX sockets, and identifies the peer. It leaks no
+// descriptor: one that no caller takes is closed, also where the other side sends more than it may.
 package fdpass

@@ -146,7 +146,7 @@ func TestLost(t *testing.T) {
 	came.Close()
 }
 
-// TestPeerOf: the kernel says who connected.
+// TestPeerOf: the kernel identifies the peer.
 func TestPeerOf(t *testing.T) {
 	_, s := link(t, "unix")
 	p, err := PeerOf(s)

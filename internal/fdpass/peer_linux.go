@@ -30,9 +30,9 @@ const (
 	pidFDOpenNR = 434
 )
 
-// ProcessOf returns what becomes readable when the process at the other end ends. It is
-// the process that connected, whoever has its number now; the caller closes it. A kernel
-// before 6.5 looks the number up, and knows none of a process in another namespace.
+// ProcessOf returns a file that becomes readable when the process at the other end ends. It is the
+// process that connected, even if another process has its number now; the caller closes it. A
+// kernel before 6.5 looks the number up, and knows none of a process in another namespace.
 func ProcessOf(c syscall.Conn) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -271,7 +271,7 @@ func TestBarriersHavePartners(t *testing.T) {
 	report(t, lonely(both, files))
 }
 
-// What TestLonelyFinds breaks, one thing at a time.
+// The sources that TestLonelyFinds breaks, one thing at a time.
 const (
 	hostPuts = `package mailbox
 func (b *box) put() {

@@ -63,7 +63,7 @@ type name struct {
 	line int
 }
 
-// declared lists what a Go file declares. What it only uses is others'.
+// declared lists what a Go file declares. Names that it only uses are declared elsewhere.
 func declared(f *file) (names []name) {
 	add := func(ids ...*ast.Ident) {
 		for _, id := range ids {

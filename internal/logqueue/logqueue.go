@@ -76,7 +76,7 @@ func (q *Queue) Dropped() uint64 {
 	return q.dropped
 }
 
-// add queues a record of whoever called Info or Error.
+// add queues a record for a caller of Info or Error.
 func (q *Queue) add(level slog.Level, msg string, args []any) {
 	if q == nil {
 		return
@@ -148,9 +148,8 @@ func (q *Queue) handle(r slog.Record) {
 }
 
 // Flush waits until every record is handled. It gives up on a handler that
-// takes longer than patience for one: a handler that blocks for ever, or that
-// calls Flush itself, must not hold its caller. What is queued is handled even
-// then, if the handler goes on.
+// takes longer than patience for one: a handler that blocks for ever, or that calls Flush itself,
+// must not hold its caller. Queued records are handled even then, if the handler goes on.
 func (q *Queue) Flush() {
 	if q == nil {
 		return

@@ -4,7 +4,7 @@ import "fmt"
 
 // Contexts models one microengine whose hardware contexts hide the latency of
 // memory: only one computes at a time, and one that waits for memory lets the
-// next compute (N55).
+// next compute.
 type Contexts struct {
 	Before   int    // cycles of computing before an update's first memory operation
 	Between  int    // … and before its second

@@ -16,7 +16,7 @@ const (
 	CreditPeriod = 35
 )
 
-// Flight is how long news of the far FIFO takes, in cycles (A21).
+// Flight is how long news of the far FIFO takes, in cycles.
 type Flight struct {
 	// Data and Credit are the ways there and back.
 	Data, Credit int
@@ -66,7 +66,7 @@ type Encoding struct {
 	Payload, Line int
 }
 
-// The line codes of the report (A8, A38).
+// The line codes of the report.
 var (
 	Code8b10b    = Encoding{"8b10b", 8, 10}
 	Code128b130b = Encoding{"128b130b", 128, 130}
@@ -79,7 +79,7 @@ func (e Encoding) Rate(gigabits float64) float64 {
 
 // LinkBandwidth returns bytes a second of payload over a link of that many
 // gigabits a second, coded in 8b10b, into a FIFO of depth words. A host that
-// takes less than that a second is what limits the link (A24); 0 for a host
+// takes less than that a second is what limits the link; 0 for a host
 // without a limit.
 func LinkBandwidth(gigabits float64, depth int, host float64) float64 {
 	link := Code8b10b.Rate(gigabits) * LinkEfficiency(depth)

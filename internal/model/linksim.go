@@ -10,11 +10,11 @@ type FlowControl int
 
 const (
 	// Classic is the report's way: stop at T_RED, wait until a credit must
-	// cover what was sent, go on if the FIFO drained to T_YEL (A19, A20).
+	// cover what was sent, go on if the FIFO drained to T_YEL.
 	Classic FlowControl = iota
 	// Cumulative credits carry the count of words that were ever taken from
 	// the FIFO: the sender computes what is on its way, and never waits for
-	// longer than it has to (A26).
+	// longer than it has to.
 	Cumulative
 )
 

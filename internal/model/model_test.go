@@ -102,7 +102,7 @@ func TestCumulativeCreditsNeedNoWait(t *testing.T) {
 
 // TestNoOverflow: whatever the distances, periods and readers, a FIFO never
 // gets more than it holds, and a reader that is slower than the link sets the
-// rate (A24).
+// rate.
 func TestNoOverflow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := LinkConfig{

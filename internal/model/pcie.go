@@ -24,7 +24,7 @@ func (t TLP) Efficiency(payload int) float64 {
 // MaxPayload is the most bytes that a transaction layer packet may carry.
 const MaxPayload = 4096
 
-// DirectShare returns the part of the largest packet that a message uses (N14).
+// DirectShare returns the part of the largest packet that a message uses.
 func DirectShare(message int) float64 { return float64(message) / MaxPayload }
 
 // Packets returns how many packets of at most payload bytes carry n bytes that

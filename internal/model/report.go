@@ -93,7 +93,7 @@ func (g Generation) Rate() float64 { return g.Code.Rate(g.Raw()) }
 // Cycle returns the seconds that one word takes.
 func (g Generation) Cycle() float64 { return WordBytes / g.Rate() }
 
-// Memory of one channel's FIFOs (A25): two virtual channels that receive, one
+// Memory of one channel's FIFOs: two virtual channels that receive, one
 // buffer that sends.
 const (
 	receiveBytes = 16 << 10
@@ -105,7 +105,7 @@ const (
 func ChannelMemory(channels int) int { return channels*receiveBytes + sendBytes }
 
 // ErrorBound returns the rate that errors stay below, at a confidence below 1, when
-// so many were seen in so many trials (A12). Without errors it is −ln(1−c)/n.
+// so many were seen in so many trials. Without errors it is −ln(1−c)/n.
 func ErrorBound(errors int, trials, confidence float64) float64 {
 	if trials <= 0 || errors < 0 || confidence <= 0 || confidence >= 1 {
 		return math.NaN()

@@ -47,13 +47,13 @@ type Call struct {
 	wait        wait // for the device's last answer
 }
 
-// Record is a call that goes on. Its caller's goroutine writes it, but for what answers say. What a
-// call passes may be called on nil, and does nothing then.
+// Record is a call that goes on. Its caller's goroutine writes it, but for what answers say.
+// Methods that a call uses may be called on nil, and do nothing then.
 type Record struct {
 	Call
 	waiting bool // slots are put, and the device may be at work
 
-	// Of the answers since the caller looked last; by whoever takes them from the ring.
+	// Answers since the caller looked last; written by the goroutine that takes them from the ring.
 	seen             atomic.Uint64 // the [meter.Instant] at which the last was taken; zero: none
 	began, met, done atomic.Uint64
 }

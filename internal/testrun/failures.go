@@ -11,8 +11,8 @@ import (
 // mostFailures bounds how many lines the last part of the report repeats.
 const mostFailures = 60
 
-// failureLine is a line that names a failure or says what it is. What passed
-// prints none: its output is not shown.
+// failureLine is a line that names a failure or says what it is. A package that passed prints none:
+// its output is not shown.
 var failureLine = regexp.MustCompile(
 	`^\s*(FAIL\b|--- FAIL|---- |panic:|fatal error:|WARNING: DATA RACE|Error Trace:|Error:|Messages:|\w+_test\.(go|c):\d+)`)
 

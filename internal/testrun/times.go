@@ -35,9 +35,8 @@ func (t *times) add(kind, name string, spent time.Duration) {
 	t.all[kind] = append(t.all[kind], timed{strings.TrimPrefix(name, module), spent})
 }
 
-// report prints the slowest of each kind. What runs in two lanes or in two
-// packages at once shares the processors, so that the times add up to more than
-// passed.
+// report prints the slowest of each kind. Packages in two lanes, or two packages at once, share the
+// processors, so that the times add up to more than passed.
 func (t *times) report(w io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

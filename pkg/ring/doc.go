@@ -15,7 +15,7 @@
 //
 // A ring has a fixed number of packets, at least [MinPackets], and two heads: the
 // writer's stands on the packet being written, the reader's on the last one it
-// took. The heads never touch, which is why a ring of n packets holds n-1 (H7).
+// took. The heads never touch, which is why a ring of n packets holds n-1.
 //
 // Nothing of a ring is in a file system: its memory is sealed against resizing,
 // its name is an abstract socket that vanishes with the process that created it, and only processes

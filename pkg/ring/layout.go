@@ -13,12 +13,12 @@ import (
 
 // The shared memory: a page with a header and the two heads, then the packets.
 // All fields are little-endian and offsets count from the start, so that either
-// side may map it anywhere (H15).
+// side may map it anywhere.
 const (
 	magic   = 0x31474e495243464e // "NFCRING1"
 	version = 1
 
-	offGenerator = 1 << 10 // the heads have a kilobyte each (H6)
+	offGenerator = 1 << 10 // the heads have a kilobyte each
 	offReader    = 2 << 10
 	headArea     = 4 << 10
 

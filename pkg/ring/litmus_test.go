@@ -14,8 +14,7 @@ import (
 )
 
 // TestLitmusCompiled: the heads of the report, volatile and without order, fail as
-// soon as a compiler knows where the packet is; those of the SYNC points do not
-// (H16).
+// soon as a compiler knows where the packet is; those of the SYNC points do not.
 func TestLitmusCompiled(t *testing.T) {
 	source, err := filepath.Abs("../../kmod/lib/test/ring_litmus.c")
 	require.NoError(t, err)

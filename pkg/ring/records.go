@@ -5,10 +5,9 @@ import (
 	"unsafe"
 )
 
-// Records shows the payload of a packet as records of one type, as many as fit
-// (H3): what Reserve returned to write them, what Peek returned to read them. T
-// must hold no pointers, which would mean nothing in the other process; both
-// sides must agree on its layout.
+// Records shows the payload of a packet as records of one type, as many as fit: what Reserve
+// returned to write them, what Peek returned to read them. T must hold no pointers, which would
+// mean nothing in the other process; both sides must agree on its layout.
 func Records[T any](payload []byte) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	if size == 0 || len(payload) < size {

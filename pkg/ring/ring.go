@@ -14,12 +14,12 @@ import (
 // Sizes of a ring.
 const (
 	// MinPackets is the least size: of two packets the heads would wait for
-	// each other for ever (H8).
+	// each other for ever.
 	MinPackets = 3
 	// DefaultPackets is a prime, so that a packet of one lap differs from
-	// the same packet of the lap before in any pattern (H17).
+	// the same packet of the lap before in any pattern.
 	DefaultPackets = 61
-	// DefaultPacketSize is that of the report (H4).
+	// DefaultPacketSize is that of the report.
 	DefaultPacketSize = 8 << 10
 
 	maxPackets = 1 << 30
@@ -35,7 +35,7 @@ type Config struct {
 	// DefaultPacketSize. 16 bytes of it are the packet's header.
 	PacketSize int
 	// Prewarm touches all memory at once, so that the first lap does not pay
-	// for it (H28).
+	// for it.
 	Prewarm bool
 	// Wait is how sides wait that are opened through this Ring.
 	Wait Wait
@@ -47,7 +47,7 @@ type Options struct {
 	// Wait is how the sides wait that are opened through this Ring.
 	Wait Wait
 	// Prewarm maps all memory at once, as that of Config does for the process
-	// that creates the ring: each process has page tables of its own (H28).
+	// that creates the ring: each process has page tables of its own.
 	Prewarm bool
 }
 

@@ -91,7 +91,7 @@ func (s *steps) play(moves string) (trace []string) {
 	return trace
 }
 
-// TestTraces are the head traces of the report (H8), for sizes 2, 3 and 5.
+// TestTraces are the head traces of the report, for sizes 2, 3 and 5.
 func TestTraces(t *testing.T) {
 	for _, c := range []struct {
 		name, moves string

@@ -4,12 +4,12 @@ package ring
 
 import "runtime"
 
-// Wait is how a side waits for the other (H20).
+// Wait is how a side waits for the other.
 type Wait int
 
 const (
 	// Adaptive spins for some microseconds, gives way to others, and then
-	// sleeps: fast on a quiet machine, harmless on a crowded one (H33).
+	// sleeps: fast on a quiet machine, harmless on a crowded one.
 	Adaptive Wait = iota
 	// Spin never gives its processor up.
 	Spin

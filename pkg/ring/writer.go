@@ -54,7 +54,7 @@ func (w *Writer) Reserve() []byte {
 }
 
 // Commit publishes the first n bytes of what Reserve returned and moves the head
-// on; while the reader stands on the packet after it, it waits (H11). With an
+// on; while the reader stands on the packet after it, it waits. With an
 // error nothing is published, and Commit may be called again. ErrTooLarge if n
 // is more than a packet carries; ErrReaderClosed, ErrPeerDied, ErrCorrupt and
 // ErrClosed are for good.
@@ -233,7 +233,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	})
 }
 
-// readerThere reports whether a reader has attached (H9).
+// readerThere reports whether a reader has attached.
 func (w *Writer) readerThere() (bool, error) {
 	return w.far.status.Load() != statusInit, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What lines of C that are no whole program need: headers, and what their text names.
+// Headers that lines of C without a whole program need, and the names that they use.
 const (
 	device = "#include <nfc_fw.h>\nstruct said { uint64_t log; };\n"
 	driver = "#include <stdint.h>\n#include <string.h>\n#include <fcntl.h>\n#include <poll.h>\n#include <unistd.h>\n" +

@@ -24,7 +24,7 @@ static uint32_t crc32(struct nfc_process *self, const uint8_t *data,
 	return ~crc;
 }
 
-/* Take the transfer that is offered. What is none is refused by the read. */
+/* Take the transfer that is offered. The read refuses an offer that is not a transfer. */
 static int serve(struct nfc_process *self, struct nfc_channel *ch, uint64_t size)
 {
 	uint64_t address = nfc_alloc(self, NFC_EMEM, size ? size : 1);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A sensor that calls its host: it connects to the host that listens at the target in
- * its argument, is told there what to look for, says each event in a message, and gives
- * its log, which is every reading it took, as one transfer. Whoever started it hears on
- * port 0 how that went.
+ * A sensor that calls its host: it connects to the host that listens at the target in its argument,
+ * receives its order there, sends each event in a message, and sends its log, which is every
+ * reading it took, as one transfer. The host that started it receives the outcome on port 0.
  */
 #include "nfc_log.h"
 
@@ -12,7 +11,7 @@ enum {
 	AGAIN_NS = 1000000, /* until it asks again for a place */
 };
 
-/* What the host tells a sensor. */
+/* The host's order to a sensor. */
 struct order {
 	uint64_t number; /* of the sensor */
 	uint64_t above; /* a reading above this is an event */
@@ -20,7 +19,7 @@ struct order {
 	uint64_t most; /* readings */
 };
 
-/* What a sensor says: an event, or how many bytes of log it offers now. */
+/* A sensor's message: an event, or the number of bytes of log that it offers now. */
 struct said {
 	uint64_t reading; /* of the event, from 0 */
 	uint64_t value;
