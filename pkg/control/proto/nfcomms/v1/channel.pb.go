@@ -76,7 +76,7 @@ func (Channel_State) EnumDescriptor() ([]byte, []int) {
 	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// Owner says who closes a channel.
+// Owner is the side that closes a channel.
 type Channel_Owner int32
 
 const (
@@ -206,18 +206,18 @@ type Channel struct {
 	Target uint32 `protobuf:"varint,2,opt,name=target,proto3" json:"target,omitempty"`
 	// Its state.
 	State Channel_State `protobuf:"varint,3,opt,name=state,proto3,enum=nfcomms.v1.Channel_State" json:"state,omitempty"`
-	// Who closes it.
+	// The side that closes it.
 	Owner Channel_Owner `protobuf:"varint,4,opt,name=owner,proto3,enum=nfcomms.v1.Channel_Owner" json:"owner,omitempty"`
 	// When the server opened or first saw it.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Counters. Absent in a watch.
 	Stats *ChannelStats `protobuf:"bytes,6,opt,name=stats,proto3" json:"stats,omitempty"`
-	// Who opened it, of a channel of the server, as its credentials name the
-	// caller; empty if the server cannot tell.
+	// The caller that opened it, of a channel of the server, as its credentials name the caller;
+	// empty if the server cannot tell.
 	Caller string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
-	// What waits from host to device. Absent in a watch.
+	// The call and the offer that wait from host to device. Absent in a watch.
 	H2D *Half `protobuf:"bytes,8,opt,name=h2d,proto3" json:"h2d,omitempty"`
-	// What waits from device to host. Absent in a watch.
+	// The call and the offer that wait from device to host. Absent in a watch.
 	D2H *Half `protobuf:"bytes,9,opt,name=d2h,proto3" json:"d2h,omitempty"`
 	// The node of the fabric that the far end is at, if it was opened by one:
 	// "2.0.1". Empty: the device's own.
@@ -892,7 +892,7 @@ func (x *WatchChannelsRequest) GetResumeToken() string {
 // WatchChannelsResponse is one channel of the snapshot or one change.
 type WatchChannelsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is.
+	// The kind of change.
 	Change Change `protobuf:"varint,1,opt,name=change,proto3,enum=nfcomms.v1.Change" json:"change,omitempty"`
 	// The channel; absent with CHANGE_SYNCED.
 	Channel *Channel `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`

@@ -176,7 +176,7 @@ type Device struct {
 	AbiMajor int32 `protobuf:"varint,9,opt,name=abi_major,json=abiMajor,proto3" json:"abi_major,omitempty"`
 	// Version of the device ABI, minor.
 	AbiMinor int32 `protobuf:"varint,10,opt,name=abi_minor,json=abiMinor,proto3" json:"abi_minor,omitempty"`
-	// What it is made of.
+	// Its parts: islands, mailboxes, contexts and others.
 	Shape *Shape `protobuf:"bytes,11,opt,name=shape,proto3" json:"shape,omitempty"`
 	// Counters; absent in a watch, and if the device is not open.
 	Stats *DeviceStats `protobuf:"bytes,12,opt,name=stats,proto3" json:"stats,omitempty"`
@@ -320,7 +320,7 @@ type Board struct {
 	Serial string `protobuf:"bytes,4,opt,name=serial,proto3" json:"serial,omitempty"`
 	// The node of the machine that it is next to; absent where there is none.
 	NumaNode *int32 `protobuf:"varint,5,opt,name=numa_node,json=numaNode,proto3,oneof" json:"numa_node,omitempty"`
-	// What it is connected by.
+	// Its PCI Express link.
 	Link *BusLink `protobuf:"bytes,6,opt,name=link,proto3" json:"link,omitempty"`
 	// Interrupt vectors in use.
 	Vectors int32 `protobuf:"varint,7,opt,name=vectors,proto3" json:"vectors,omitempty"`
@@ -416,7 +416,7 @@ func (x *Board) GetBars() []*Bar {
 	return nil
 }
 
-// BusLink is a PCI Express link. What is 0 nobody knows.
+// BusLink is a PCI Express link. A value of 0 is unknown.
 type BusLink struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Present speed in GT/s.
@@ -494,7 +494,7 @@ type Bar struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0 to 5.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// What it is made of.
+	// Its kind: ports or memory.
 	Kind Bar_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=nfcomms.v1.Bar_Kind" json:"kind,omitempty"`
 	// True if reads of it change nothing.
 	Prefetchable bool `protobuf:"varint,3,opt,name=prefetchable,proto3" json:"prefetchable,omitempty"`
@@ -1187,7 +1187,7 @@ func (x *WatchDevicesRequest) GetResumeToken() string {
 // WatchDevicesResponse is one device of the snapshot or one change.
 type WatchDevicesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is.
+	// The kind of change.
 	Change Change `protobuf:"varint,1,opt,name=change,proto3,enum=nfcomms.v1.Change" json:"change,omitempty"`
 	// The device; absent with CHANGE_SYNCED.
 	Device *Device `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
@@ -1838,8 +1838,8 @@ type Process struct {
 	Targets uint32 `protobuf:"varint,4,opt,name=targets,proto3" json:"targets,omitempty"`
 	// When it was started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// Who started it, as the server's credentials name the caller; empty if the
-	// server cannot tell.
+	// The caller that started it, as the server's credentials name it; empty if the server cannot
+	// tell.
 	Caller string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
 	// The node of the fabric that it runs at: "2.0.1". Empty: the device's own.
 	Node          string `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`

@@ -203,18 +203,18 @@ type Event struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// When it happened.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// What happened.
+	// The kind of event.
 	Type Event_Type `protobuf:"varint,3,opt,name=type,proto3,enum=nfcomms.v1.Event_Type" json:"type,omitempty"`
 	// How much it matters.
 	Severity Event_Severity `protobuf:"varint,4,opt,name=severity,proto3,enum=nfcomms.v1.Event_Severity" json:"severity,omitempty"`
-	// What it happened to: a device, channel, program or process.
+	// The resource: a device, channel, program or process.
 	Resource string `protobuf:"bytes,5,opt,name=resource,proto3" json:"resource,omitempty"`
 	// One sentence for a person.
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	// Why, where something failed; absent otherwise.
 	Failure *Failure `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
-	// Who asked for it, as the server's credentials name the caller; empty if
-	// nobody did, or the server cannot tell.
+	// The caller that asked for it, as the server's credentials name it; empty if there was none, or
+	// the server cannot tell.
 	Caller        string `protobuf:"bytes,8,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,7 +483,7 @@ func (x *WatchEventsRequest) GetResumeToken() string {
 // WatchEventsResponse is one event.
 type WatchEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is: CHANGE_SNAPSHOT, CHANGE_SYNCED or CHANGE_CREATED.
+	// The kind of change: CHANGE_SNAPSHOT, CHANGE_SYNCED or CHANGE_CREATED.
 	Change Change `protobuf:"varint,1,opt,name=change,proto3,enum=nfcomms.v1.Change" json:"change,omitempty"`
 	// The event; absent with CHANGE_SYNCED.
 	Event *Event `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`

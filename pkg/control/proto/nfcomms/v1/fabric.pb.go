@@ -99,14 +99,14 @@ type Link struct {
 	PacketsSent uint64 `protobuf:"varint,5,opt,name=packets_sent,json=packetsSent,proto3" json:"packets_sent,omitempty"`
 	// Packets that were sent again.
 	PacketsRepeated uint64 `protobuf:"varint,6,opt,name=packets_repeated,json=packetsRepeated,proto3" json:"packets_repeated,omitempty"`
-	// What was wrong of what came.
+	// Errors in received data.
 	Errors uint64 `protobuf:"varint,7,opt,name=errors,proto3" json:"errors,omitempty"`
 	// Times that it was aligned.
 	Restarts uint64 `protobuf:"varint,8,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	// The time from a word to its credit; absent if it was not measured.
 	RoundTrip *durationpb.Duration `protobuf:"bytes,9,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`
-	// What carries its words: "memory", "tls", "udp" or "connection", which is one that
-	// is private; empty without one, and for a node that was not asked.
+	// The medium of its words: "memory", "tls", "udp" or "connection", which is one that is private;
+	// empty without one, and for a node that was not asked.
 	Medium        string `protobuf:"bytes,10,opt,name=medium,proto3" json:"medium,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
