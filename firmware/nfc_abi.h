@@ -69,7 +69,7 @@ enum nfc_limits {
  */
 #define NFC_LONE "lone."
 
-/* What a slot carries. Directions: h2d from host to device, d2h back. */
+/* Types of slots. Directions: h2d from host to device, d2h back. */
 enum nfc_type {
 	NFC_TYPE_NONE = 0,
 	NFC_TYPE_DIRECT = 1, /* both: a message of 0..56 bytes */

@@ -88,11 +88,8 @@ func notPlain(f *file) (found []string) {
 // notYetPlain are the folders that are still to be rewritten. A folder leaves the list with its last
 // sentence; -v shows the sentences.
 var notYetPlain = []string{
-	"apps/", "bench/", "bridge/", "cmd/nfcommsd/", "cmd/nfctl/", "docs/", "examples/",
-	"internal/beside/", "internal/command/", "internal/fdpass/", "internal/lint/", "internal/logqueue/",
-	"internal/stamp/", "internal/testrun/", "internal/vmtest/c/first/", "internal/vmtest/events",
-	"internal/vmtest/first_test.go", "pkg/",
-	"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md",
+	"apps/", "bench/", "cmd/nfcommsd/", "cmd/nfctl/", "docs/design/", "docs/nfctl.md", "docs/performance.md",
+	"internal/vmtest/c/first/", "internal/vmtest/events", "internal/vmtest/first_test.go", "pkg/nfcomms/",
 }
 
 func TestSentencesArePlain(t *testing.T) {

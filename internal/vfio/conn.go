@@ -186,7 +186,7 @@ func (c *conn) send(b []byte, files ...int) error {
 	return fdpass.Send(c.socket, b, files...)
 }
 
-// receive takes the next answer. What the other side asks is refused: its device has descriptors of all
+// receive takes the next answer. A request of the other side is refused: its device has descriptors of all
 // memory that it may reach.
 func (c *conn) receive() (h header, payload []byte, came fdpass.Set, err error) {
 	for {

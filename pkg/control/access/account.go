@@ -28,9 +28,9 @@ type Limits struct {
 	// Work is what the caller can have done in a second. A byte that it sends
 	// counts as one, and the costs below come on top: HTTP/2 frames that are no
 	// call cost the server 0.6 of a processor for one connection if bytes are
-	// not counted, and 0.04 at 1 MB a second. Who asks for more is not
-	// refused but read more slowly: the caller feels it, others do not. What
-	// would be free in one second may be used at once. Admins have no limit.
+	// not counted, and 0.04 at 1 MB a second. A caller that asks for more is
+	// not refused but read more slowly: it waits, others do not. The work of
+	// one second may be done at once. Admins have no limit.
 	Work int
 	// AllCalls is the most that are under way at a time of all callers together,
 	// those of admins not counted. A caller may have as many of them as are left

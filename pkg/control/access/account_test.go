@@ -155,8 +155,7 @@ func TestWorkIsCharged(t *testing.T) {
 	})
 }
 
-// TestAdminsAreNotSlowed: an admin sends as much as it likes, and one who is no admin any more does
-// not.
+// TestAdminsAreNotSlowed: an admin sends as much as it likes, and a former admin does not.
 func TestAdminsAreNotSlowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccounts(Limits{Work: 1 << 10})
