@@ -36,6 +36,7 @@ func TestDefectsApply(t *testing.T) {
 // checkPatch checks what a patch changes in each of its files.
 func checkPatch(t *testing.T, name, text string) {
 	t.Helper()
+	require.Contains(t, text, "\n@@", name)
 	for _, part := range strings.Split(text, "--- a/")[1:] {
 		file, _, _ := strings.Cut(part, "\n")
 		source, err := os.ReadFile(filepath.Join("..", "..", file))
