@@ -28,7 +28,7 @@ type Bounds struct {
 // Waits are the methods of a device, and of what it gives, that gave away what only the device can give
 // back, or that end when nothing is left.
 var Waits = []string{
-	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd", "Channel.SendIndFunc", "Channel.TrySend",
+	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd", "Channel.SendIndFunc",
 	"Device.Alloc", "Instance.Close", "Instance.Wait", "Listener.Close", "Supervisor.Run",
 	"functions.AsSender", "functions.Select", "functions.Striped",
 }
