@@ -281,7 +281,7 @@ func TestChanOfSaysWhatToUse(t *testing.T) {
 		{ChanOf[map[int]int](ch).Err(), "map[int]int is a map: type holds pointers: use numbers, booleans, arrays and structs"},
 	} {
 		require.ErrorIs(t, tt.err, ErrPointers)
-		assert.EqualError(t, tt.err, tt.want)
+		assert.EqualError(t, tt.err, "typed channel null: "+tt.want)
 	}
 }
 

@@ -147,6 +147,7 @@ type Device struct {
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
 //	stall-timeout=10s how long a transfer may stand still while the device beats
 //	spin=25us         how long an idle island spins before it sleeps
+//	lone=1            there are programs that may keep an island, as lone.spin; 0: none
 //	torus=            nodes of a fabric in x, y and z, as 4x4x1: the device is 0.0.0
 //	errors=0          of a torus: the part of words that links flip, lose, double and delay
 //
