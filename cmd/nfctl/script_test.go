@@ -129,7 +129,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`(?m) +[\d.]+ ?(ns|µs|ms|s)\b( ago)?`), " DURATION$2"},
 	{regexp.MustCompile(` +STEP +WAITING`), " STEP WAITING"},
-	{regexp.MustCompile(`opens [a-z, ]+`), "opens SCHEMES"},
+	{regexp.MustCompile(`opens [a-z, -]+`), "opens SCHEMES"},
 	{regexp.MustCompile(`kernel module.*`), "kernel module MODULE"},
 	{regexp.MustCompile(`go1\.[\w.]+`), "GO"},
 	{regexp.MustCompile(`\(devel\)|v\d\S*`), "VERSION"},
