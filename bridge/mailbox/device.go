@@ -43,6 +43,7 @@ type Device struct {
 	past    sync.Mutex          // guards retired, and moving a channel's counts there
 	retired bridge.ChannelStats // of channels that are gone
 	blocked atomic.Int64        // calls that wait now
+	asking  atomic.Int64        // calls whose port asks the device for memory
 	armed   atomic.Int64        // waiters of Arm
 	wakeups, spurious, doorbells, full,
 	dropped, faults, resets atomic.Uint64
@@ -284,9 +285,9 @@ func (d *Device) Alloc(size int) (bridge.Region, error) {
 // waiting has the heartbeat watched until the call ends that it returns: what the port asks of the
 // device, it asks outside the mailboxes.
 func (e *epoch) waiting() (over func()) {
-	e.dev.blocked.Add(1)
+	e.dev.asking.Add(1)
 	e.watch.wakeUp()
-	return func() { e.dev.blocked.Add(-1) }
+	return func() { e.dev.asking.Add(-1) }
 }
 
 // Register makes a region of memory that is there.

@@ -138,7 +138,9 @@ func (w *watch) answered(there bool) {
 }
 
 // waitedFor reports whether anybody sleeps until a message of the device comes.
-func (d *Device) waitedFor() bool { return d.blocked.Load() > 0 || d.armed.Load() > 0 }
+func (d *Device) waitedFor() bool {
+	return d.blocked.Load() > 0 || d.armed.Load() > 0 || d.asking.Load() > 0
+}
 
 func (w *watch) lost(age time.Duration) error {
 	return fmt.Errorf("%w: no heartbeat for %v", bridge.ErrDeviceLost, age.Round(time.Millisecond))
