@@ -215,6 +215,8 @@ func TestExpect(t *testing.T) {
 		all[1].Release(&f)
 	}
 	require.Empty(t, at(h), "nothing was sent")
+	all[1].dials.Wait() // the end of a dial wakes, which ends a pause
+	all[1].woken.Store(false)
 	require.True(t, all[1].pause(0, 0))
 	for _, data := range []string{"one", "two", "six"} {
 		mustSend(t, all[0], 1, h, []byte(data), idle)
