@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -173,7 +174,9 @@ func TestMetricsOnUNIX(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, fs.ModeSocket|0o640, info.Mode())
-	client := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", file) }}}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", file)
+	}}}
 	defer client.CloseIdleConnections()
 	_, body := get(t, client, "http://daemon/metrics", "", "")
 	require.Contains(t, body, "nfcommsd_device_state")

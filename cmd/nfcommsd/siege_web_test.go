@@ -170,7 +170,7 @@ func soakScrapes(t *testing.T, web string, secure bool, attacks []string) {
 	p.await("READY=1")
 	stop := attackers(t, web, attacks...)
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return dial() },
+		DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() },
 	}}
 	var longest time.Duration
 	n, failed, late, most := 0, 0, 0, 0
