@@ -469,9 +469,7 @@ int nfc_joint_await(struct nfc_process *self);
 int nfc_join(struct nfc_process *self, uint64_t id, bool there,
 	     struct nfc_channel **ch);
 
-/*
- * ---- visit.c: channels that processes open, to hosts that listen as well ----
- */
+/* ---- visit.c: channels that processes open, also to listening hosts ---- */
 
 /*
  * Connect the host of a process, at the process's node, to a guest at it. id is
