@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Bring-up (A9): the link sends ALIGN until the peer's ALIGN OK names this
- * session. Then both ends send pseudo-random words (A11) until the other end
+ * Bring-up: the link sends ALIGN until the peer's ALIGN OK names this
+ * session. Then both ends send pseudo-random words until the other end
  * has received a burst of them unchanged. A step that takes too long starts
  * again with a new session.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Lanes that are not of one length: each has a FIFO that is written from its
- * mark on, and words are read when no FIFO is empty (A10).
+ * mark on, and words are read when no FIFO is empty.
  */
 #include "link.h"
 

@@ -220,7 +220,7 @@ bool nfc_sender_time(struct nfc_link_end *l)
 	if (unacked(tx) && l->now - tx->progress_ns >= timeout(l)) {
 		/*
 		 * The last packet may be lost, or its ack, and no NAK reports
-		 * it (P28); or the other end waits for a processor, and will
+		 * it; or the other end waits for a processor, and will
 		 * take all packets then.
 		 */
 		l->pending.ask = true;

@@ -73,7 +73,7 @@ CASE(alignment_over_a_bad_wire)
 	}
 }
 
-/* The last packet is lost, and nothing follows it that would show the gap (P28). */
+/* The last packet is lost, and nothing follows it that would show the gap. */
 CASE(the_last_packet_is_lost)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);

@@ -6,7 +6,7 @@ import "math"
 const euler = 0.57721566490153286
 
 // CouponDraws is E of the spike-exchange report: how many draws it takes, on
-// average, until each of kinds has been drawn (M29). The report leaves out
+// average, until each of kinds has been drawn. The report leaves out
 // what vanishes as kinds grow.
 func CouponDraws(kinds int) float64 {
 	l := float64(kinds)
@@ -14,7 +14,7 @@ func CouponDraws(kinds int) float64 {
 }
 
 // Coverage is P: the probability that draws with replacement out of cells, of
-// which each of members holds the same number, meet every member (M29).
+// which each of members holds the same number, meet every member.
 func Coverage(cells, members int, draws float64) float64 {
 	share := 1 / float64(members)
 	if cells < members {
@@ -26,7 +26,7 @@ func Coverage(cells, members int, draws float64) float64 {
 
 // ExchangedBytes is W_i: the bytes a member receives in a biological second
 // when each of cells sends rate bytes, members share the cells evenly, and
-// each cell listens to synapses others (M30).
+// each cell listens to synapses others.
 func ExchangedBytes(cells, members, synapses int, rate float64) float64 {
 	own := float64(cells) / float64(members)
 	drawn := own * float64(synapses) / float64(members)
@@ -40,7 +40,7 @@ func ProducedBytes(cells, members int, rate float64) float64 {
 
 // StepBytes is the volume of one step of the benchmark: all events of networks
 // of cells that fire hertz times a second, event bytes each, within a step of
-// milliseconds (M21).
+// milliseconds.
 func StepBytes(cells, networks int, hertz, milliseconds float64, event int) float64 {
 	return float64(cells) * float64(networks) * hertz / 1000 * milliseconds * float64(event)
 }

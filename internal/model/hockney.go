@@ -3,7 +3,7 @@ package model
 import "fmt"
 
 // Hockney is the line T(n) = T0 + n/Rate through the times of transfers of n
-// bytes (F22).
+// bytes.
 type Hockney struct {
 	T0   float64 // seconds before the first byte
 	Rate float64 // bytes a second for a transfer without end

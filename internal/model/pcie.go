@@ -1,6 +1,6 @@
 package model
 
-// TLP describes the frame of a transaction layer packet on PCI Express (F7).
+// TLP describes the frame of a transaction layer packet on PCI Express.
 type TLP struct {
 	HeaderDW int  // 3, or 4 with 64-bit addresses
 	ECRC     bool // end-to-end check sum
@@ -28,7 +28,7 @@ const MaxPayload = 4096
 func DirectShare(message int) float64 { return float64(message) / MaxPayload }
 
 // Packets returns how many packets of at most payload bytes carry n bytes that
-// start at offset: none crosses a multiple of payload (F10).
+// start at offset: none crosses a multiple of payload.
 func Packets(n, offset, payload uint64) uint64 {
 	if n == 0 || payload == 0 {
 		return 0

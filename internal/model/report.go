@@ -21,7 +21,7 @@ type Cable struct {
 	BitErrors  float64 // upper bound
 }
 
-// Cables are those of the report (A12).
+// Cables are those of the report.
 var Cables = []Cable{
 	{"x+5m8.5", "X+, 5 m, 8.5 Gb/s", 7.04e-11},
 	{"y+5m8.5", "Y+, 5 m, 8.5 Gb/s", 8.12e-11},
@@ -41,8 +41,8 @@ func (r Reported) Text() string {
 	return fmt.Sprintf("%g", r.Value)
 }
 
-// ReportedFigures are the report's measurements: latencies (A6), bit error rates of
-// cables (A12) and what each part of the card moves (A31, A33, A34, A35).
+// ReportedFigures are the report's measurements: latencies, bit error rates of
+// cables and what each part of the card moves (A31, A33, A34, A35).
 func ReportedFigures() []Reported {
 	all := []Reported{
 		{Row: "A6", What: "GPU to GPU, peer to peer, half of a ping-pong", Unit: "µs", Value: 8.2},

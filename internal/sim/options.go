@@ -13,7 +13,7 @@ import (
 )
 
 // defaultSpin is zero on a single processor, where spinning only delays the
-// other side (P8).
+// other side.
 func defaultSpin() time.Duration {
 	if runtime.NumCPU() == 1 {
 		return 0

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSpikeLoad: appendices A and B of the report, as what a member sends: 8 times
-// less than is produced on 8 K members (M31).
+// less than is produced on 8 K members.
 func TestSpikeLoad(t *testing.T) {
 	const cells, synapses, hertz, event = 2 << 20, 1000, 30, 16
 	for members, kib := range map[int]float64{128: 983040, 512: 983040, 1024: 960000, 8192: 120000} {

@@ -74,7 +74,7 @@ func writableObject(data any, size []int) (object, error) {
 }
 
 // objectOf finds the bytes of data: first by type assertions for the types Go
-// has built in, then by reflection (N26). It does not allocate for types it has
+// has built in, then by reflection. It does not allocate for types it has
 // seen, and keeps the interface's own words off the heap: only what a slice
 // points to escapes. Pointers and values stay on the caller's stack if they
 // are there, so moves holds where they are.

@@ -480,7 +480,7 @@ func TestMemoryThatCannotBeHad(t *testing.T) {
 	}), "beyond the pools")
 }
 
-// The three ways to the bytes of an object (N26).
+// The three ways to the bytes of an object.
 
 func BenchmarkBytesOf(b *testing.B) {
 	builtin, named := make([]float64, 100), make([]celsius, 100)

@@ -38,7 +38,7 @@ const (
 // MessageSize is the largest direct message in bytes.
 const MessageSize = 56
 
-// SmallBatch is the number of small messages per timed batch (N45).
+// SmallBatch is the number of small messages per timed batch.
 const SmallBatch = 100
 
 // NewMemcpy copies size bytes from one buffer into another, the same ones each time.

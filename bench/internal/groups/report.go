@@ -199,7 +199,7 @@ func (r *Report) sweep() {
 }
 
 // messageShape: modification #3 is the fastest for large messages and scales badly
-// with small ones (M24).
+// with small ones.
 func (r *Report) messageShape() []cli.Finding {
 	var all []cli.Finding
 	for _, transport := range groupTransports {
@@ -224,7 +224,7 @@ func (r *Report) messageShape() []cli.Finding {
 }
 
 // gatherShape: a gathering step takes longer with more members, although each has
-// as much to say (M26).
+// as much to say.
 func (r *Report) gatherShape() []cli.Finding {
 	var all []cli.Finding
 	for _, transport := range groupTransports {

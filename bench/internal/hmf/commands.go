@@ -221,7 +221,7 @@ func pairsText(n int) string {
 	return fmt.Sprintf("%d pairs", n)
 }
 
-// pairFindings holds several pairs to the report's conclusions (H32).
+// pairFindings holds several pairs to the report's conclusions.
 func pairFindings(rows []Row) []cli.Finding {
 	if len(rows) < 2 || rows[0].Pairs >= rows[len(rows)-1].Pairs {
 		return nil

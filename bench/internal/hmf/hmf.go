@@ -41,7 +41,7 @@ type Options struct {
 	Spoil int
 }
 
-// Presets are the ring sizes of the report, primes (H18).
+// Presets are the ring sizes of the report, primes.
 var Presets = map[string]int{"hackomat": 24989, "foxi": 49999, "dopamine": 74959}
 
 // Add adds the command and the two that its child processes run.
@@ -351,7 +351,7 @@ func (r *Report) finish(cmd *cobra.Command, c *cli.Flags, o *Options) error {
 	return c.Print(cmd.OutOrStdout(), r)
 }
 
-// gnuplot writes the rows as the report's own data files do (H39).
+// gnuplot writes the rows as the report's own data files do.
 func (r *Report) gnuplot() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# GNUplot data file\n# nfbench %s, %s\n# times in ms per package\n", r.Command, r.Machine.CPU)

@@ -191,7 +191,7 @@ func (o *Options) buildFindings(rows []Row) []cli.Finding {
 }
 
 // BuildBound is the ratio of builds from which the compiler has taken away what is measured: one is
-// faster by orders of magnitude (H25).
+// faster by orders of magnitude.
 const BuildBound = 10
 
 // BuildRatio is the best package of the slowest row over that of the fastest.

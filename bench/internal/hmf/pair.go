@@ -71,7 +71,7 @@ type hmfGot struct {
 }
 
 // hmfPatterns is how many payloads there are; a prime, and none of the sizes of
-// rings, so that no packet looks like the one a lap before (H17).
+// rings, so that no packet looks like the one a lap before.
 const hmfPatterns = 13
 
 // pattern returns the payloads that packets carry in turn, without their number.
@@ -140,7 +140,7 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 }
 
 // generate measures packages by a clock. The time that the measuring itself takes is between two
-// measurements (H23).
+// measurements.
 func (j *hmfJob) generate(ctx context.Context, w compare.PacketWriter, now func() time.Time) (*hmfSent, error) {
 	var sent hmfSent
 	all, number, record := j.pattern(), 0, stat.NewRecorder()

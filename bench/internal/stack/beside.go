@@ -47,7 +47,7 @@ func (r *stackRig) besideTable() (list []Beside) {
 	return list
 }
 
-// BesideFindings hold the slides' expectation of two languages against these (F26).
+// BesideFindings hold the slides' expectation of two languages against these.
 func (r *Report) BesideFindings() (list []Finding) {
 	for _, direction := range compare.Directions {
 		var first, last *Beside

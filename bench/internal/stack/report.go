@@ -95,7 +95,7 @@ func found(what string, same bool, format string, args ...any) Finding {
 // Slides is the slides' table, Java with flow control, on an FPGA board.
 var Slides = []Slide{{4, 25, 42, 46}, {8, 50, 70, 72}, {16, 65, 0, 0}, {32, 85, 0, 0}, {64, 130, 0, 0}, {128, 190, 0, 0}}
 
-// stackShare is the share of software below which it does not count (F27).
+// stackShare is the share of software below which it does not count.
 const stackShare = 0.05
 
 // stackGains is what is more than two equal things differ by on a busy machine.
