@@ -49,14 +49,18 @@ func LeakCheck(t testing.TB) {
 		if t.Failed() {
 			return
 		}
-		if err := goleak.Find(running); err != nil {
-			t.Errorf("goroutines left behind: %v", err)
-		}
+		var left error
 		var found []string
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if found = takeCensus().over(before, base); found == nil {
-				return
+			if left = goleak.Find(running); left == nil {
+				if found = takeCensus().over(before, base); found == nil {
+					return
+				}
 			}
+		}
+		if left != nil {
+			t.Errorf("goroutines left behind: %v", left)
+			return
 		}
 		t.Errorf("left behind: %s", strings.Join(found, "; "))
 	})

@@ -11,10 +11,10 @@ import (
 // mostFailures bounds how many lines the last part of the report repeats.
 const mostFailures = 60
 
-// failureLine is a line that names a failure or says what it is. A package that passed prints none:
-// its output is not shown.
+// failureLine is a line that names a failure or says what it is: also a line that a test of another
+// package prints, and a goroutine that stayed. A package that passed prints none: its output is not shown.
 var failureLine = regexp.MustCompile(
-	`^\s*(FAIL\b|--- FAIL|---- |panic:|fatal error:|WARNING: DATA RACE|Error Trace:|Error:|Messages:|\w+_test\.(go|c):\d+)`)
+	`^\s*(FAIL\b|--- FAIL|---- |panic:|fatal error:|WARNING: DATA RACE|Error Trace:|Error:|Messages:|\w+\.go:\d+: |\w+_test\.c:\d+|\[Goroutine )`)
 
 // failures keeps the lines that name what failed, for the end of the report: of a
 // long log often only the end is at hand.
