@@ -138,10 +138,10 @@ func (r *runner) one(s suite, beside bool) counts {
 	}
 	fmt.Fprintf(r.out, "== %s: %s\n", s.name, s.command)
 	begin := time.Now()
-	c := run(s, r.reader(w, s))
+	c, busy := run(s, r.reader(w, s))
 	spent := time.Since(begin)
 	w.flush()
-	r.times.add("suite", s.name, spent)
+	r.times.add("suite", fmt.Sprintf("%s (%.0f s of processors)", s.name, busy.Seconds()), spent)
 	fmt.Fprintf(r.out, "== %s: %v, %.0f s\n\n", s.name, c, spent.Seconds())
 	return c
 }
@@ -156,8 +156,9 @@ func (r *runner) reader(w io.Writer, s suite) reader {
 	return &stepReader{w: w}
 }
 
-// run executes a suite's command and feeds its output to r line by line.
-func run(s suite, r reader) counts {
+// run executes a suite's command and feeds its output to r line by line. It returns what r counted, and
+// the processor time of the command and of its children.
+func run(s suite, r reader) (c counts, busy time.Duration) {
 	cmd := exec.Command("sh", "-c", s.command)
 	cmd.WaitDelay = time.Minute // for output that a process which the suite left keeps open
 	out, in := io.Pipe()
@@ -169,5 +170,9 @@ func run(s suite, r reader) counts {
 		done <- err
 	}()
 	eachLine(out, r.line)
-	return r.end(<-done)
+	c = r.end(<-done)
+	if cmd.ProcessState != nil {
+		busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	return c, busy
 }
