@@ -19,13 +19,20 @@ var (
 	notSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
+// knownAnchors are the results of anchors: many links lead to one document.
+var knownAnchors = make(map[string][]string)
+
 // anchors returns the anchors of a document's headings.
 func anchors(text string) []string {
+	if list, is := knownAnchors[text]; is {
+		return list
+	}
 	var list []string
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
 		s := notSlug.ReplaceAllString(strings.ToLower(m[1]), "")
 		list = append(list, strings.ReplaceAll(s, " ", "-"))
 	}
+	knownAnchors[text] = list
 	return list
 }
 
@@ -219,6 +226,13 @@ func TestDocumentRulesFind(t *testing.T) {
 	wantOne(t, brokenLinks(md("[x](gone.md)"), none), "gone.md")
 	wantOne(t, brokenLinks(md("[x](b.md#c)"), some), "b.md#c")
 	report(t, brokenLinks(md("# X\n[x](b.md#a-b) [y](#x) [z](https://e.org) `a[b](c)`\n```\na[b](c)\n```\n"), some))
+
+	far := func(name string) (string, bool) {
+		return map[string]string{"README.md": "[a](docs/a.md)", "docs/a.md": "[b](b.md#x)", "docs/b.md": "[c](c.md)"}[name], true
+	}
+	if found := reached("README.md", 2, far); !found["docs/b.md"] || found["docs/c.md"] {
+		t.Errorf("two clicks lead to %v", found)
+	}
 
 	wantOne(t, unknownTargets(md("`make gone`"), "test: x\n"), "gone")
 	wantOne(t, unknownTargets(md("\n```sh\nmake gone\n```\n"), "test: x\n"), "gone")

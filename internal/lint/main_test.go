@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type file struct {
 	path string // from the root, with slashes
 	text string
+	said string // what remarks returned
 	// Of Go files only:
 	ast  *ast.File
 	fset *token.FileSet

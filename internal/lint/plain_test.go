@@ -25,12 +25,63 @@ type sentence struct {
 	line int
 }
 
-var (
-	marker       = regexp.MustCompile(`^\s*(//+|/\*+|\*/|\*|#+|[-*] |\d+\. |>)\s?|\s*\*/\s*$`)
-	itemBegins   = regexp.MustCompile(`^(\s*//)?\s*(- |\d+\. |#)`)
-	sentenceEnd  = regexp.MustCompile(`[.!?]["')*]*(\s+|$)`)
-	abbreviation = regexp.MustCompile(`\b(e\.g|i\.e|cf|vs|etc)\.\s*$`)
-)
+// bareLine takes the mark of a comment, an item, a heading or a quotation off a line.
+func bareLine(line string) string {
+	line = strings.TrimSuffix(strings.TrimSpace(line), "*/")
+	line = strings.TrimSpace(line)
+	for _, mark := range []string{"//", "/*", "*", "#", ">", "- "} {
+		if rest, is := strings.CutPrefix(line, mark); is {
+			return strings.TrimSpace(strings.TrimLeft(rest, mark[len(mark)-1:]))
+		}
+	}
+	return strings.TrimSpace(line[numeral(line):])
+}
+
+// numeral returns the number of bytes of the number of an item, "12. ", that a line begins with.
+func numeral(line string) int {
+	digits := len(line) - len(strings.TrimLeft(line, "0123456789"))
+	if digits > 0 && strings.HasPrefix(line[digits:], ". ") {
+		return digits + 2
+	}
+	return 0
+}
+
+// beginsItem reports whether a line begins an item of a list or is a heading.
+func beginsItem(line string) bool {
+	line = strings.TrimSpace(line)
+	if rest, is := strings.CutPrefix(line, "//"); is {
+		line = strings.TrimSpace(rest)
+	}
+	return strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "#") || numeral(line) > 0
+}
+
+// endOfSentence returns the number of bytes of a line's first sentence and of what follows it up to
+// the next, 0 if the line ends none.
+func endOfSentence(line string) int {
+	for at := 0; ; {
+		i := strings.IndexAny(line[at:], ".!?")
+		if i < 0 {
+			return 0
+		}
+		at += i + 1
+		rest := strings.TrimLeft(line[at:], `"')*`)
+		next := strings.TrimLeft(rest, " \t")
+		if next == "" || len(next) < len(rest) {
+			return len(line) - len(next)
+		}
+	}
+}
+
+// abbreviated reports whether the point at the end of a text is that of an abbreviation.
+func abbreviated(text string) bool {
+	text = strings.TrimSpace(text)
+	for _, word := range []string{"e.g.", "i.e.", "cf.", "vs.", "etc."} {
+		if before, is := strings.CutSuffix(text, word); is {
+			return before == "" || !isLetter(rune(before[len(before)-1]))
+		}
+	}
+	return false
+}
 
 // sentences returns the sentences of a comment or a document. An empty line, a row of a table, an
 // item of a list and a heading end one.
@@ -44,21 +95,21 @@ func sentences(text string) (all []sentence) {
 		now.Reset()
 	}
 	for i, line := range strings.Split(text, "\n") {
-		bare := strings.TrimSpace(marker.ReplaceAllString(line, ""))
-		if bare == "" || strings.HasPrefix(bare, "|") || itemBegins.MatchString(line) {
+		bare := bareLine(line)
+		if bare == "" || strings.HasPrefix(bare, "|") || beginsItem(line) {
 			flush()
 		}
 		for bare != "" {
 			if now.Len() == 0 {
 				begin = i + 1
 			}
-			end := sentenceEnd.FindStringIndex(bare)
-			if end == nil || abbreviation.MatchString(bare[:end[1]]) {
+			end := endOfSentence(bare)
+			if end == 0 || abbreviated(bare[:end]) {
 				now.WriteString(bare + " ")
 				break
 			}
-			now.WriteString(bare[:end[1]])
-			bare = bare[end[1]:]
+			now.WriteString(bare[:end])
+			bare = bare[end:]
 			flush()
 		}
 	}
@@ -68,14 +119,10 @@ func sentences(text string) (all []sentence) {
 
 // notPlain lists the sentences of a file that break a rule.
 func notPlain(f *file) (found []string) {
-	text := comments
-	switch {
-	case f.isGenerated():
+	if f.isGenerated() {
 		return nil
-	case strings.HasSuffix(f.path, ".md"):
-		text = prose
 	}
-	all := text(f)
+	all := f.remarks()
 	if lower := strings.ToLower(all); !strings.Contains(lower, "who") && !strings.Contains(lower, "what") {
 		return nil
 	}

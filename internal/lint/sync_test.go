@@ -74,7 +74,10 @@ func (b barrier) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
 // barriers finds what a file names: a comment at the end of the line of an
 // operation, or on the line above it.
 func barriers(f *file) []barrier {
-	if f.ast != nil {
+	switch {
+	case !strings.Contains(f.text, "SYNC: "):
+		return nil
+	case f.ast != nil:
 		return goBarriers(f)
 	}
 	return cBarriers(f)
@@ -136,9 +139,7 @@ var (
 
 func cBarriers(f *file) (all []barrier) {
 	// Comments become blanks of their length, so that places stay.
-	code := cComment.ReplaceAllStringFunc(f.text, func(s string) string {
-		return regexp.MustCompile(`[^\n]`).ReplaceAllString(s, " ")
-	})
+	code := cComment.ReplaceAllStringFunc(f.text, blanks)
 	for _, at := range cComment.FindAllStringIndex(f.text, -1) {
 		names := syncPoint.FindStringSubmatch(f.text[at[0]:at[1]])
 		if names == nil {
