@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/proofs"
+	"github.com/nfcomms/nfcomms/internal/support"
 )
 
 // unproven lists what is wrong with the proofs of semantics.md: rules without a
@@ -95,6 +96,16 @@ func TestEveryRuleIsProven(t *testing.T) {
 	slices.Sort(folders)
 	tests := listTests(t, slices.Compact(folders))
 	report(t, unproven(f, func(folder, name string) bool { return tests[proofs.Run{Folder: folder, Name: name}] }, bridgetest.Names()))
+}
+
+// TestSupportIsProven: each back end of README's status has the test that it names.
+func TestSupportIsProven(t *testing.T) {
+	for _, e := range support.BackEnds {
+		folder, name, _ := strings.Cut(e.Suite, ":")
+		if !listTests(t, []string{folder})[proofs.Run{Folder: folder, Name: name}] {
+			t.Errorf("%s: no test %s", e.Scheme, e.Suite)
+		}
+	}
 }
 
 func TestUnprovenFinds(t *testing.T) {
