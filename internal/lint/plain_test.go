@@ -119,7 +119,7 @@ func sentences(text string) (all []sentence) {
 
 // notPlain lists the sentences of a file that break a rule.
 func notPlain(f *file) (found []string) {
-	if f.isGenerated() {
+	if f.isGenerated() || strings.HasPrefix(f.path, frozen) {
 		return nil
 	}
 	all := f.remarks()
@@ -142,9 +142,11 @@ func notPlain(f *file) (found []string) {
 // notYetPlain are the folders that are still to be rewritten. A folder leaves the list with its last
 // sentence; -v shows the sentences.
 var notYetPlain = []string{
-	"apps/", "bench/", "cmd/nfcommsd/", "cmd/nfctl/", "docs/design/", "docs/nfctl.md", "docs/performance.md",
-	"internal/vmtest/c/first/", "internal/vmtest/events", "internal/vmtest/first_test.go", "pkg/nfcomms/",
+	"apps/", "bench/", "cmd/nfcommsd/", "cmd/nfctl/", "docs/nfctl.md", "pkg/nfcomms/",
 }
+
+// frozen is the first version of the ioctl interface, which no change may touch.
+const frozen = "internal/vmtest/c/first/"
 
 func TestSentencesArePlain(t *testing.T) {
 	for _, f := range tree(t, ".go", ".c", ".h", ".proto", ".md") {

@@ -171,8 +171,8 @@ func (r *goResults) pass(out io.Reader) {
 func (r *goResults) Write(b []byte) (int, error) { return r.in.Write(b) }
 
 // end closes the stream. The lines make a package fail whose program ended badly
-// after "PASS"; a program that ended well before it did not run its tests. What
-// test2json itself returns says no more.
+// after "PASS"; a program that ended well before it did not run its tests. The
+// result of test2json adds nothing.
 func (r *goResults) end(trouble string) {
 	if trouble != "" {
 		fmt.Fprintf(r.in, "\n%s%s\n%sFAIL\n", marker, trouble, marker)
@@ -187,7 +187,7 @@ func (r *goResults) end(trouble string) {
 }
 
 // cResults reads the lines "ok NAME" and "FAIL NAME" of firmware/test/harness.h.
-// What comes before such a line belongs to its test.
+// The lines before such a line belong to its test.
 type cResults struct {
 	*suite
 	partial string // a line without its end

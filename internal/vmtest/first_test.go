@@ -13,7 +13,7 @@ import (
 )
 
 // TestFirstVersionIsFrozen: the program of the first version of the ioctl interface and its header
-// stay as they were. Whoever must change one of them breaks every program that was built since.
+// stay as they were. A change of one of them breaks every program that was built since.
 func TestFirstVersionIsFrozen(t *testing.T) {
 	for name, want := range map[string]string{
 		"nfcomms.h":    "05ef9d542033bfb6995d9a133017075fd6115cb5e9373f5060eb824edc1a9b2a",
