@@ -21,6 +21,7 @@ FULLTEST    = $(GO) test -count=1 -timeout 30m -json
 FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run 'TestConformance|TestSoak|TestChaos' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
+	$(FULLTEST) -run TestWalk ./internal/proto && \
 	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
 # For another processor: everything is built, and run what depends on it, emulated.
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)

@@ -3,10 +3,8 @@
 package proto_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,46 +55,25 @@ func playAll(list []*talk.Conversation, p *talk.Program, host bool) error {
 	return nil
 }
 
-// copySources copies what is compiled, and not what was built.
-func copySources(t *testing.T, to string, from fs.FS) {
-	t.Helper()
-	err := fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && d.Name() == "build":
-			return fs.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(to, path), 0o777)
-		case !slices.Contains([]string{".c", ".h", ""}, filepath.Ext(path)):
-			return nil
-		}
-		text, err := fs.ReadFile(from, path)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, path), text, 0o666)
-		}
-		return err
-	})
-	require.NoError(t, err)
-}
-
-// seeded builds a tree's party with one piece of its text replaced, and starts it.
+// seeded builds a tree's party with one piece of its text replaced, and starts it. The piece is back
+// when the test ends.
 func seeded(t *testing.T, tree, file, before, after string) *talk.Program {
 	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{"kmod/core", "kmod/test", "firmware"} {
-		copySources(t, filepath.Join(dir, d), os.DirFS(filepath.Join("..", "..", d)))
-	}
-	path := filepath.Join(dir, tree, file)
+	path := filepath.Join(sources(t), tree, file)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(text), before), "the text to replace in %s/%s", tree, file)
-	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), before, after, 1)), 0o666))
+	write := func(text string) {
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	write(strings.Replace(string(text), before, after, 1))
+	t.Cleanup(func() { write(string(text)) }) // newer than what was built of the other
 	args := []string{"SANITIZE="}
 	if tree == "kmod" {
 		args = append(args, "CFLAGS=-std=c11 -D_GNU_SOURCE -O0 -I../core -I../../firmware -I../../firmware/test")
 	}
-	p := build(t, dir, tree, args...)
+	p := build(t, tree, args...)
 	t.Cleanup(func() { _ = p.Close() }) // one that a defect ends has an exit status
 	return p
 }

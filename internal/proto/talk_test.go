@@ -2,7 +2,6 @@ package proto_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,9 +22,6 @@ var (
 		{"proto", func(*testing.T) talk.Host { return &talk.Model{Table: proto.Default()} }},
 	}
 	devices []party[talk.Device]
-	// elsewhere are host parties that replay in a test of their own, and what passed there, by the
-	// name of the subtest.
-	elsewhere []party[map[string]bool]
 )
 
 func conversations(t *testing.T) []*talk.Conversation {
@@ -37,20 +33,15 @@ func conversations(t *testing.T) []*talk.Conversation {
 }
 
 // TestTalk replays every conversation to every party of the side it is for, and names those that
-// replayed it, and why the others do not.
+// replayed it, and why the others do not. The back end over the kernel module replays them in a test
+// of the same name in internal/kdev.
 func TestTalk(t *testing.T) {
 	list := conversations(t)
-	h, d, e := made(t, hosts), made(t, devices), made(t, elsewhere)
+	h, d := made(t, hosts), made(t, devices)
 	for _, c := range list {
 		t.Run(c.Name, func(t *testing.T) {
 			for i, p := range hosts {
 				replayed(t, p.name, c.DeviceOnly, func() error { return talk.PlayHost(c, h[i]) })
-			}
-			for i, p := range elsewhere {
-				replayed(t, p.name, c.DeviceOnly+c.NotByCalls, func() error {
-					require.True(t, e[i][strings.ReplaceAll(c.Name, " ", "_")], "%s did not replay it", p.name)
-					return nil
-				})
 			}
 			for i, p := range devices {
 				cannot := c.HostOnly

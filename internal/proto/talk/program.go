@@ -34,6 +34,9 @@ type Program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+	// Lines that are written together with the next one, and the number of their answers.
+	early      []byte
+	unanswered int
 }
 
 var (
@@ -61,14 +64,30 @@ func (p *Program) Close() error {
 	return p.cmd.Wait()
 }
 
+// queue has a line sent together with the next one. An error that answers it is that line's.
+func (p *Program) queue(format string, args ...any) {
+	p.early = fmt.Appendf(p.early, format+"\n", args...)
+	p.unanswered++
+}
+
 // ask sends a line and returns the words of the answer.
 func (p *Program) ask(format string, args ...any) ([]string, error) {
-	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
+	_, err := p.in.Write(fmt.Appendf(p.early, format+"\n", args...))
+	p.early = p.early[:0]
+	for ; p.unanswered > 0 && err == nil; p.unanswered-- {
+		_, err = p.answer("the line before")
+	}
+	if err != nil {
 		return nil, err
 	}
+	return p.answer(fmt.Sprintf(format, args...))
+}
+
+// answer returns the words of the next answer.
+func (p *Program) answer(to string) ([]string, error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {
-		return nil, fmt.Errorf("no answer to %q: %w", fmt.Sprintf(format, args...), err)
+		return nil, fmt.Errorf("no answer to %q: %w", to, err)
 	}
 	words := strings.Fields(line)
 	if len(words) == 0 || words[0] == "no" {
@@ -125,10 +144,10 @@ func (p *Program) Take(s *abi.Slot) (proto.Event, proto.State, error) {
 	return 0, 0, fmt.Errorf("unknown event or state %q", answer)
 }
 
-// Call makes the device's process begin a call.
+// Call makes the device's process begin a call. An error is that of the next line.
 func (p *Program) Call(words []string) error {
-	_, err := p.ask("call %s", strings.Join(words, " "))
-	return err
+	p.queue("call %s", strings.Join(words, " "))
+	return nil
 }
 
 // Returned returns the result of the call that has returned.
@@ -140,10 +159,10 @@ func (p *Program) Returned() (int, error) {
 	return strconv.Atoi(answer[0])
 }
 
-// Deliver gives the device a slot of the host.
+// Deliver gives the device a slot of the host. An error is that of the next line.
 func (p *Program) Deliver(s *abi.Slot) error {
-	_, err := p.ask("deliver %s", words(s))
-	return err
+	p.queue("deliver %s", words(s))
+	return nil
 }
 
 // Next returns the next slot that the device has put.

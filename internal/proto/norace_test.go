@@ -1,0 +1,5 @@
+//go:build !race
+
+package proto_test
+
+const walkDefault = walkWhole
