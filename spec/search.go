@@ -66,7 +66,7 @@ func (m *Model) Search(property int, defines []string, broken *Broken) (*Found, 
 		return nil, err
 	}
 	begin := time.Now()
-	text, err := command(dir, "./pan", append([]string{"-m1000000"}, properties[property].run...)...)
+	text, err := command(dir, "./pan", append([]string{"-m200000", "-w20"}, properties[property].run...)...)
 	if err != nil {
 		return nil, err
 	}
