@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/nfcomms/nfcomms/spec"
+	"github.com/nfcomms/nfcomms/spec/search"
 )
 
 func main() {
@@ -23,14 +23,14 @@ func main() {
 }
 
 func run(quick bool, charts string) error {
-	models := spec.Models()
+	models := search.Models()
 	refuted := 0
 	for _, m := range models {
 		defines := m.Defines
 		if !quick {
 			defines = append(defines[:len(defines):len(defines)], m.Full...)
 		}
-		for p := range spec.Properties() {
+		for p := range search.Properties() {
 			f, err := m.Search(p, defines, nil)
 			if err != nil {
 				return fmt.Errorf("%s: %w", m.Name, err)
@@ -53,12 +53,12 @@ func run(quick bool, charts string) error {
 			}
 		}
 	}
-	fmt.Printf("%d models, %d properties, %d broken variants refuted\n", len(models), len(models)*spec.Properties(), refuted)
+	fmt.Printf("%d models, %d properties, %d broken variants refuted\n", len(models), len(models)*search.Properties(), refuted)
 	return nil
 }
 
 // write writes a counterexample.
-func write(folder string, m *spec.Model, b *spec.Broken, f *spec.Found) error {
+func write(folder string, m *search.Model, b *search.Broken, f *search.Found) error {
 	if folder == "" {
 		return nil
 	}
