@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // TestConformance runs every rule of the contract through the PCI device: BAR 2
@@ -30,6 +31,6 @@ func TestConformance(t *testing.T) {
 		require.NoError(t, m.Restart(t.Context()))
 		dev, err := mailbox.Open(context.Background(), m, bridge.Info{Address: "vfio-user:", Driver: "nfsim"}, nil)
 		require.NoError(t, err)
-		return dev
+		return spectest.Verified(t, dev)
 	}, "stats/allocations") // device and client allocate here for each message of theirs
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // pair is two nodes, each a process; clients come to the near one.
@@ -93,7 +94,7 @@ func openOnNodes(t *testing.T) bridgetest.OpenFunc {
 		t.Helper()
 		dev := nodes(t, query).open(t)
 		require.Equal(t, abi.MakeNode(1, 0, 0), dev.Info().Node)
-		return dev
+		return spectest.Verified(t, dev)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	_ "github.com/nfcomms/nfcomms/internal/shm"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // shareDevice serves a device of a shape until the test ends, and returns its address.
@@ -47,6 +48,6 @@ func TestSharedConformance(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, query string) bridge.Device {
 		dev, err := bridge.Open(t.Context(), shareDevice(t, query), nil)
 		require.NoError(t, err)
-		return dev
+		return spectest.Verified(t, dev)
 	}, "stats/allocations") // device and client allocate here for each connection of theirs
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 	_ "github.com/nfcomms/nfcomms/internal/vfio"
 )
 
@@ -59,7 +60,7 @@ func TestFunctionConformance(t *testing.T) {
 		}
 		dev, err := bridge.Open(t.Context(), serveFunction(t, flags...), nil)
 		require.NoError(t, err)
-		return dev
+		return spectest.Verified(t, dev)
 	}, "stats/allocations") // device and client allocate here for each connection of theirs
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
 	"github.com/nfcomms/nfcomms/internal/kdev/umod"
 	_ "github.com/nfcomms/nfcomms/internal/sim" // the module's device
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // fakeModule plays the kernel module over the back end "sim:" with what tests set: the
@@ -67,7 +68,11 @@ func boot(t testing.TB, shape *uapi.Reset) (bridge.Device, error) {
 	// A slow heartbeat: what is tested here is not how long a device may be silent.
 	address += fmt.Sprintf("beat=500ms&target-timeout=%v", time.Duration(shape.TimeoutMS)*time.Millisecond)
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	return bridge.Open(context.Background(), address, &bridge.Options{Logger: logger})
+	dev, err := bridge.Open(context.Background(), address, &bridge.Options{Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	return spectest.Verified(t, dev), nil
 }
 
 // over is a file whose module ends with it.

@@ -25,6 +25,7 @@ var allowed = []struct {
 	{"internal/proto/talk", []string{"bridge/abi", "internal/proto"}, nil},
 	{"spec", []string{"bridge/abi", "internal/proto", "internal/proto/talk"}, nil},
 	{"spec/search", []string{"bridge/abi", "internal/proto"}, nil},
+	{"internal/spectest", []string{"bridge", "bridge/mailbox", "spec"}, nil},
 	{"spec/speccheck", []string{"spec/search"}, nil},
 	{"internal/meter", []string{"bridge", "bridge/abi"}, nil},
 	{"internal/stamp", []string{"bridge/abi", "internal/meter"}, nil},

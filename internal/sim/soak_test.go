@@ -6,6 +6,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 var (
@@ -27,3 +28,8 @@ func TestSoakRepeats(t *testing.T) {
 // TestChaos: whatever is called at the same time, nobody breaks the protocol. A
 // campaign is -calls 1000000.
 func TestChaos(t *testing.T) { bridgetest.Chaos(t, openVerified, *calls) }
+
+// openVerified opens a device whose slots are verified.
+func openVerified(t *testing.T, options string) bridge.Device {
+	return spectest.Verified(t, openDevice(t, options))
+}

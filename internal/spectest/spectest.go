@@ -1,27 +1,31 @@
-package sim
+package spectest
 
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/spec"
 )
 
-// loggedSlots is how many slots of a device a test verifies, the first ones.
-const loggedSlots = 1 << 18
+// LoggedSlots is how many slots of a device a test verifies, the first ones.
+const LoggedSlots = 1 << 18
 
-// verified has the slots of a device verified when its test ends: each run is a path of the tables.
-func verified(t *testing.T, dev bridge.Device) bridge.Device {
+// Verified has the slots of a device verified when its test ends: each run is a path of the tables.
+// The device is one of bridge/mailbox, or a node of a fabric around one. Nobody has called it yet.
+func Verified(t testing.TB, dev bridge.Device) bridge.Device {
 	t.Helper()
-	log := dev.(*mailbox.Device).LogSlots(loggedSlots)
+	inner := dev
+	if _, ok := dev.(bridge.FabricNode); ok {
+		inner = reflect.ValueOf(dev).Elem().FieldByName("Device").Interface().(bridge.Device)
+	}
+	log := inner.(*mailbox.Device).LogSlots(LoggedSlots)
 	t.Cleanup(func() {
-		l := specLog(log)
+		l := Log(log)
 		t.Logf("%d slots verified", len(l.Records))
 		if err := spec.Verify(l); err != nil {
 			t.Errorf("%v\nthe log: %s", err, keep(t, l))
@@ -30,8 +34,8 @@ func verified(t *testing.T, dev bridge.Device) bridge.Device {
 	return dev
 }
 
-// specLog is a log as package spec has it.
-func specLog(log *mailbox.SlotLog) *spec.Log {
+// Log is a log as package spec has it.
+func Log(log *mailbox.SlotLog) *spec.Log {
 	h := log.Hello()
 	l := &spec.Log{
 		Window: uint64(h.Window), Limit: h.MaxTransfer, Channels: h.Channels,
@@ -44,17 +48,16 @@ func specLog(log *mailbox.SlotLog) *spec.Log {
 }
 
 // keep writes a log to a file that outlives the test.
-func keep(t *testing.T, l *spec.Log) string {
+func keep(t testing.TB, l *spec.Log) string {
+	t.Helper()
 	name := filepath.Join(os.TempDir(), strings.ReplaceAll(t.Name(), "/", "_")+".slots")
 	f, err := os.Create(name)
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer f.Close()
-	_, err = l.WriteTo(f)
-	require.NoError(t, err)
+	if _, err := l.WriteTo(f); err != nil {
+		t.Fatal(err)
+	}
 	return name
-}
-
-// openVerified opens a device whose slots are verified.
-func openVerified(t *testing.T, options string) bridge.Device {
-	return verified(t, openDevice(t, options))
 }

@@ -1,0 +1,2 @@
+// Package spectest has the slots of devices verified in tests of back ends.
+package spectest
