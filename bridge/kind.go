@@ -17,6 +17,8 @@ const emulatorVendor = 0x1234
 // board of a vendor that makes boards.
 func (i Info) Kind() string {
 	switch {
+	case i.Driver == "vfio": // a program serves the function
+		return KindEmulated
 	case i.Driver != "dev":
 		return KindSimulated
 	case i.Board == nil || i.Board.Vendor == emulatorVendor:

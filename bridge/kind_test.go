@@ -10,7 +10,7 @@ import (
 func TestKind(t *testing.T) {
 	for want, infos := range map[string][]Info{
 		KindSimulated: {{Driver: "sim"}, {Driver: "shm"}, {Driver: "flawed"}, {Driver: "sim", Board: &Board{Vendor: 0x19ee}}},
-		KindEmulated:  {{Driver: "dev"}, {Driver: "dev", Board: &Board{Vendor: 0x1234, Device: 0x4e46}}},
+		KindEmulated:  {{Driver: "dev"}, {Driver: "vfio"}, {Driver: "vfio", Board: &Board{Vendor: 0x19ee}}, {Driver: "dev", Board: &Board{Vendor: 0x1234, Device: 0x4e46}}},
 		KindHardware:  {{Driver: "dev", Board: &Board{Vendor: 0x19ee, Device: 0x4000}}},
 	} {
 		for _, i := range infos {
