@@ -87,7 +87,7 @@ func (s settings) attack(ctx context.Context, dev *nfcomms.Device, l *lanes, at 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	fmt.Fprintf(w, "%d uploads of up to %d bytes in %.1f s, %d at once at most\n", m.Requests, s.size, m.Duration.Seconds(), s.places)
+	fmt.Fprintf(w, "%s device: %d uploads of up to %d bytes in %.1f s, %d at once at most\n", dev.Info().Kind(), m.Requests, s.size, m.Duration.Seconds(), s.places)
 	fmt.Fprintf(w, "latency: median %.1f ms, p99 %.1f ms, most %.1f ms; heap: %.0f MiB at most\n",
 		ms(m.Latencies.P50), ms(m.Latencies.P99), ms(m.Latencies.Max), float64(most)/(1<<20))
 	fmt.Fprintf(w, "meanwhile: %d resets of the device, %d processes ended; %d chunks tried again\n", made.resets, made.ended, l.retries.Load())

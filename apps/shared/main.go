@@ -85,7 +85,7 @@ func (o *options) demo(ctx context.Context, w io.Writer) (err error) {
 	}
 	fmt.Fprintln(w)
 	t.Write(w)
-	fmt.Fprintf(w, "\nTransfers of %s from memory of Alloc; every byte compared, and comparing not timed. memcpy is of\n"+
+	fmt.Fprintf(w, "\nA simulated device; transfers of %s from memory of Alloc; every byte compared, and comparing not timed. memcpy is of\n"+
 		"two copies, as there and back are.\n", units.Bytes(float64(o.size)))
 	return nil
 }

@@ -207,7 +207,7 @@ func (l *load) measure(title string) (seconds float64, err error) {
 	if n == 0 {
 		return 0, fmt.Errorf("%s: nothing came back in %v", title, stage)
 	}
-	fmt.Printf("\n%s: %d transfers there and back, %.0f MB/s each way, the longest took %.1f ms\n",
+	fmt.Printf("\n%s, simulated devices: %d transfers there and back, %.0f MB/s each way, the longest took %.1f ms\n",
 		title, n, float64(n)*transfer/took/1e6, float64(longest.Microseconds())/1e3)
 	return took, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 // selftestRecord is the output of nfctl selftest.
 type selftestRecord struct {
 	Device string          `json:"device" doc:"address of the device"`
+	Kind   string          `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware"`
 	Passed bool            `json:"passed" doc:"true if every variant passed"`
 	Loops  []variantRecord `json:"loops" doc:"the variants, in the order in which they ran"`
 }
@@ -66,7 +68,7 @@ func (a *app) selftest(ctx context.Context, o dmaloop.Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", control.ErrNotOpen, err)
 	}
-	r := selftestRecord{Device: a.device, Passed: true, Loops: []variantRecord{}}
+	r := selftestRecord{Device: a.device, Kind: dev.Info().Kind(), Passed: true, Loops: []variantRecord{}}
 	for v := range dmaloop.Variants {
 		one, err := dmaloop.Run(ctx, dev, v, o)
 		if ctx.Err() != nil {
@@ -96,7 +98,7 @@ func (r selftestRecord) table(p *printer) {
 		{title: "RESULT", cell: func(x variantRecord) string { return x.result() }, tint: func(x variantRecord) tint { return x.tint() }},
 		{title: "BYTES EACH WAY", right: true, cell: func(x variantRecord) string { return units.Bytes(float64(x.Bytes)) }},
 		{title: "TOOK", right: true, cell: func(x variantRecord) string { return secondsText(&x.Seconds) }},
-		{title: "BOTH WAYS", right: true, cell: func(x variantRecord) string { return units.Bytes(x.Rate) + "/s" }},
+		{title: "BOTH WAYS, " + strings.ToUpper(r.Kind), right: true, cell: func(x variantRecord) string { return units.Bytes(x.Rate) + "/s" }},
 		{title: "FAILURE", cell: func(x variantRecord) string { return x.Failure }, tint: func(variantRecord) tint { return bad }},
 	}, r.Loops)
 }

@@ -130,7 +130,7 @@ func (s *snapshot) showState(out *scrape) {
 		out.add(fFailure, float64(n), s.name, code)
 	}
 	if s.dev != nil {
-		out.add(fInfo, 1, s.name, s.info.Driver, safeName(s.info.Address), fmt.Sprintf("%d.%d", s.info.Major, s.info.Minor))
+		out.add(fInfo, 1, s.name, s.info.Driver, s.info.Kind(), safeName(s.info.Address), fmt.Sprintf("%d.%d", s.info.Major, s.info.Minor))
 		if b := s.info.Board; b != nil {
 			out.add(fBoard, 1, s.name, safeName(b.Address), safeName(b.Serial))
 		}

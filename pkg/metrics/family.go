@@ -114,7 +114,7 @@ var (
 // The device itself.
 var (
 	fInfo = metric(gauge, "device_info",
-		"What the device is; always 1.", "driver", "address", "abi_version")
+		"What the device is, and whether that is simulated, emulated or hardware; always 1.", "driver", "kind", "address", "abi_version")
 	fBoard = metric(gauge, "board_info",
 		"The card that the device is; always 1.", "pci_address", "serial")
 	fState = metric(gauge, "device_state",

@@ -18,10 +18,14 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 
+// label names the kind of what links and fabrics are measured on.
+const label = "simulated nodes of this process, no hardware"
+
 // FabricReport is what "fabric" prints. Packets are the mesh's own, and those of puts and gets.
 type FabricReport struct {
 	Command string       `json:"command"`
 	Machine cli.Machine  `json:"machine"`
+	Label   string       `json:"label"`
 	Torus   string       `json:"torus"`
 	Threads int          `json:"threads"`
 	Hops    []FabricHops `json:"hops"`
@@ -164,7 +168,7 @@ func (o *fabricOptions) Run(ctx context.Context) (*FabricReport, error) {
 		return nil, err
 	}
 	defer m.Close()
-	r := &FabricReport{Command: "fabric", Machine: cli.ThisMachine(), Torus: o.torus, Threads: o.threads}
+	r := &FabricReport{Command: "fabric", Machine: cli.ThisMachine(), Label: label, Torus: o.torus, Threads: o.threads}
 	b := &fabricBench{o: o, m: m}
 	steps := []func(context.Context, *FabricReport) error{b.settle, b.idle, b.hops, b.sizes, b.all, b.access, b.lookups, b.cut}
 	for _, step := range steps {
@@ -187,7 +191,7 @@ func (o *fabricOptions) Run(ctx context.Context) (*FabricReport, error) {
 
 // Table writes the report for people.
 func (r *FabricReport) Table(w io.Writer) {
-	fmt.Fprintf(w, "torus %s in one process, %d threads; idle: %.2f %% of a core\n\n", r.Torus, r.Threads, 100*r.IdleShare)
+	fmt.Fprintf(w, "%s\ntorus %s, %d threads; idle: %.2f %% of a core\n\n", r.Label, r.Torus, r.Threads, 100*r.IdleShare)
 	t := texttable.Numbers("hops", "half round trip, p50", "p99", "p99.99")
 	for _, h := range r.Hops {
 		t.Add(fmt.Sprint(h.Hops), fmt.Sprintf("%.2f µs", h.P50Ns/1e3), fmt.Sprintf("%.2f µs", h.P99Ns/1e3), fmt.Sprintf("%.2f µs", h.P9999Ns/1e3))
@@ -211,7 +215,7 @@ func (r *FabricReport) Table(w io.Writer) {
 // Plot draws what the report has.
 func (r *FabricReport) Plot() *plot.Plot {
 	p := &plot.Plot{
-		Title: "Half round trip by hops", Note: fmt.Sprintf("56 bytes, torus %s in one process, %d threads", r.Torus, r.Threads),
+		Title: "Half round trip by hops", Note: fmt.Sprintf("56 bytes, %s, torus %s, %d threads", r.Label, r.Torus, r.Threads),
 		XLabel: "hops", YLabel: "µs", Name: func(v float64) string { return fmt.Sprint(int(v)) },
 	}
 	p50, p99 := plot.Series{Name: "p50", Colour: plot.Palette[0]}, plot.Series{Name: "p99", Colour: plot.Palette[1]}

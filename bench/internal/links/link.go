@@ -19,6 +19,7 @@ import (
 type LinkReport struct {
 	Command string      `json:"command"`
 	Machine cli.Machine `json:"machine"`
+	Label   string      `json:"label"`
 	// Cycles of each run where a word takes one; RateGbitS of the line that the
 	// running links are held to, 0: as fast as they are.
 	Cycles    int         `json:"cycles"`
@@ -161,7 +162,7 @@ func (o *LinkOptions) check() error {
 
 // Run measures a link.
 func (o *LinkOptions) Run(ctx context.Context) (*LinkReport, error) {
-	r := &LinkReport{Command: "link", Machine: cli.ThisMachine(), Cycles: o.Cycles, RateGbitS: o.rate}
+	r := &LinkReport{Command: "link", Machine: cli.ThisMachine(), Label: label, Cycles: o.Cycles, RateGbitS: o.rate}
 	paper := map[int]float64{}
 	for _, d := range []int{512, 1024, 2048, 4096} {
 		paper[d] = map[int]float64{512: .595, 1024: .784, 2048: .862, 4096: .898}[d]
@@ -223,6 +224,7 @@ func (o *LinkOptions) flow(ctx context.Context, classic bool, depth int) (*LinkF
 
 // Table writes the report for people.
 func (r *LinkReport) Table(w io.Writer) {
+	fmt.Fprintf(w, "%s\n\n", r.Label)
 	fmt.Fprintln(w, "a word a cycle, frames and credits both ways; rates of lines are modelled")
 	t := texttable.Numbers("flow control", "FIFO", "paper", "formula", "simulated", "firmware", "MB/s at 28 Gb/s", "at 34 Gb/s")
 	for _, f := range r.Flows {
@@ -252,7 +254,7 @@ func (r *LinkReport) Table(w io.Writer) {
 // Plot draws what the report has.
 func (r *LinkReport) Plot() *plot.Plot {
 	p := &plot.Plot{
-		Title: "Efficiency of a link by the depth of its FIFOs", Note: "frames and credits both ways, a word a cycle; dashed: formula",
+		Title: "Efficiency of a link by the depth of its FIFOs", Note: r.Label + ", frames and credits both ways, a word a cycle; dashed: formula",
 		XLabel: "words of each FIFO", YLabel: "payload words a cycle", Name: func(v float64) string { return fmt.Sprint(int(v)) },
 	}
 	for i, flow := range []string{"classic", "cumulative"} {

@@ -42,11 +42,13 @@ func TestLinkJSON(t *testing.T) {
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "cumulative, firmware")
+	require.Contains(t, string(text), label)
+	require.Equal(t, label, r.Label)
 }
 
 func TestLinkTable(t *testing.T) {
 	out := clitest.MustRun(t, "link", "--cycles", "10000", "--time", "1ms", "--errors", "0", "--rate", "28", "--threads", "1")
-	for _, want := range []string{"rates of lines are modelled", "classic", "cumulative", "0.595", "held to 28 Gb/s", "of memcpy, near", "of the stream"} {
+	for _, want := range []string{label, "rates of lines are modelled", "classic", "cumulative", "0.595", "held to 28 Gb/s", "of memcpy, near", "of the stream"} {
 		require.Contains(t, out, want)
 	}
 }
@@ -64,6 +66,7 @@ func TestFabricJSON(t *testing.T) {
 	dir := t.TempDir()
 	clitest.Decode(t, clitest.MustRun(t, "fabric", "--torus", "3x2x1", "--pings", "20", "--time", "1ms", "--errors", "1e-5", "--output", "json",
 		"--plot", filepath.Join(dir, "hops.svg"), "--map", filepath.Join(dir, "map.svg")), &r)
+	require.Equal(t, label, r.Label)
 	require.Len(t, r.Hops, 2)
 	require.Equal(t, []int{1, 2}, []int{r.Hops[0].Hops, r.Hops[1].Hops})
 	require.Positive(t, r.Hops[0].P50Ns)
