@@ -20,8 +20,6 @@ const (
 	// Of formulas beside printed figures.
 	ShapeRounded = "within the paper's rounding"
 	ShapeFitted  = "fitted"
-	// Of a test that can have no other outcome.
-	ShapeConstructed = "by construction"
 )
 
 // FindingOf makes a finding: a shape shows or does not, with the ratio that decides.

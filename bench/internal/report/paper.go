@@ -240,7 +240,7 @@ func (i PaperItem) Shapes() string {
 		count[f.Result]++
 	}
 	var parts []string
-	for _, v := range []string{cli.ShapeSame, cli.ShapeRounded, cli.ShapeFitted, cli.ShapeConstructed, cli.ShapeDiffers, cli.ShapeUnknown} {
+	for _, v := range []string{cli.ShapeSame, cli.ShapeRounded, cli.ShapeFitted, cli.ShapeDiffers, cli.ShapeUnknown} {
 		if n := count[v]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}

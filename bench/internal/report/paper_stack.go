@@ -38,8 +38,7 @@ func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	}, nil
 }
 
-// stackSweep is the table of chunk sizes, and the shape of its curve. The last finding
-// of the report is of what has no flow control.
+// stackSweep is the table of chunk sizes, and the shape of its curve.
 func stackSweep(r *stack.Report) PaperItem {
 	item := PaperItem{
 		Ref: "With flow control, Java and C++", Title: "bandwidth over the chunk size", Label: "measured, " + r.Device.Label + ", wall time",
@@ -67,27 +66,27 @@ func stackSweep(r *stack.Report) PaperItem {
 			PaperRow{What: direction + ": 90 % of the rate from", Unit: "KiB", Paper: number(4096), Model: number(9 * 256), Measured: number(9 * h.NHalf / 1024), Note: "nine times as much by Hockney's line"})
 	}
 	item.Findings = []PaperFinding{shape("a larger chunk is faster, at each step", rises, "")}
-	for _, f := range r.Findings[:len(r.Findings)-1-len(r.BesideFindings())] {
+	for _, f := range r.Findings[:len(r.Findings)-len(r.LooseFindings())-len(r.BesideFindings())] {
 		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
 	}
 	return item
 }
 
-// stackLoose is what comes of no flow control. The reader begins late, so some chunks are always
-// wrong: the item shows that checksums find them, and how many there are, but proves no shape.
+// stackLoose shows how often data are wrong without flow control.
 func stackLoose(r *stack.Report) PaperItem {
-	item := PaperItem{Ref: "Without flow control", Title: "right amount, wrong data", Label: "measured between two threads of Go, and of C, of which the reader begins late: no device can be used so"}
+	const ref, title = "Without flow control", "right amount, wrong data"
+	if len(r.Loose) == 0 {
+		return absent(ref, title, strings.Join(r.Absent, "; "))
+	}
+	item := PaperItem{Ref: ref, Title: title, Label: "measured, " + r.Device.Label + ": by a device program of the benchmark that overruns its buffers"}
 	for _, l := range r.Loose {
 		item.Rows = append(item.Rows, PaperRow{
 			What: fmt.Sprintf("%s, chunks of %s, %s: wrong", l.Path, cli.SizeText(l.Size), l.Mode), Unit: "%", Measured: number(100 * float64(l.Wrong) / float64(l.Chunks)),
 		})
 	}
-	f := r.Findings[len(r.Findings)-1]
-	found := shape(f.What, f.Same, "%s", f.Why)
-	if f.Same {
-		found.Result = cli.ShapeConstructed
+	for _, f := range r.LooseFindings() {
+		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
 	}
-	item.Findings = []PaperFinding{found}
 	return item
 }
 

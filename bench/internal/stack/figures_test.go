@@ -132,7 +132,7 @@ func TestFindings(t *testing.T) {
 	require.Equal(t, "2 begun together: 1.26 times over all sizes, 1.26 with chunks of 4 KiB", r.Findings[0].Why)
 	require.Equal(t, "256.0 KiB; less is better", r.Findings[1].Why)
 	require.Equal(t, "from 256 KiB", r.Findings[2].Why)
-	require.Equal(t, "checksums found 2 of 10 chunks; the reader begins late, so there are always some", r.Findings[6].Why)
+	require.Equal(t, "checksums found 2 of 10 chunks; all were right in 1 of 2 runs", r.Findings[6].Why)
 	require.Equal(t, "from 1 MiB", shapes(1, 1, 0.06, 0).Findings[2].Why)
 }
 
@@ -149,4 +149,8 @@ func TestTableColumns(t *testing.T) {
 	require.Contains(t, b.String(), "4 KiB           25            42                    46       1500        2500\n")
 	require.Contains(t, b.String(), "8 KiB           50            70                    72          –           –\n")
 	require.NotContains(t, b.String(), cli.ReasonBusy)
+	require.NotContains(t, b.String(), "WITHOUT FLOW CONTROL")
+	r.Loose = []Loose{{Path: stackC, Mode: Overlapped, Size: 4 << 10, Chunks: 64, Wrong: 3, GBs: 1.25}}
+	r.Table(&b)
+	require.Contains(t, b.String(), "4 KiB     C  overlapped  1.25      64                          3\n")
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func (n *stackNative) buildLoaded(ctx context.Context) string {
 
 // start opens the device in the other process.
 func (n *stackNative) start(ctx context.Context, address string, channels, memory int) (err error) {
-	n.cmd = subprocess.Command(ctx, n.program.Path(), address, fmt.Sprint(channels), fmt.Sprint(memory))
+	n.cmd = subprocess.Command(ctx, n.program.Path(), address, fmt.Sprint(channels), fmt.Sprint(memory), n.image())
 	n.cmd.Stderr, n.cmd.WaitDelay = &n.errs, n.program.Grace()
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return err
@@ -163,11 +164,22 @@ func (n *stackNative) move(mode string, size, groups int) (wall, cpu [2]time.Dur
 	return wall, cpu, int(of[0]), err
 }
 
-// loose is [loose] in C.
-func (n *stackNative) loose(chunks, size, buffers int) (wrong int, took time.Duration, err error) {
-	var of [3]int64
-	err = n.ask("loose", of[:], "loose", size, chunks, buffers)
-	return int(of[0]), time.Duration(of[1]), err
+// image is the file of the program without flow control.
+func (n *stackNative) image() string { return filepath.Join(n.program.Dir, "overrun") }
+
+// loose is [overrun.run] in C.
+func (n *stackNative) loose(image []byte, size, chunks, buffers int) (wrong int, took time.Duration, err error) {
+	if _, err = os.Stat(n.image()); errors.Is(err, os.ErrNotExist) {
+		err = os.WriteFile(n.image(), image, 0o600)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	var of [4]int64
+	if err = n.ask("loose", of[:], "loose", size, chunks, buffers); err == nil && of[0] == 0 {
+		err = errRoom
+	}
+	return int(of[1]), time.Duration(of[2]), err
 }
 
 // end ends the program and deletes it.

