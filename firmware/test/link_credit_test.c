@@ -201,6 +201,60 @@ CASE(cumulative_credits_fill_the_link)
 	CHECK(efficiency(NFC_FLOW_CLASSIC, 2048) > 0.88 * frame);
 }
 
+/* Words that the FIFO holds when a stopped sender sends again. */
+static uint32_t resumes_at(uint32_t yellow)
+{
+	struct nfc_link_config c = link_quick;
+	struct link_rig *r;
+	struct nfc_link_end *b;
+	uint32_t held = 0;
+	uint64_t before;
+
+	c.flow = NFC_FLOW_CLASSIC;
+	c.depth = 2048;
+	c.yellow = yellow;
+	r = link_rig_new(&c, NULL);
+	b = &r->side[1].end;
+	CHECK(link_rig_up(r));
+	r->drained = 0;
+	for (int t = 0; t < 200; t++) {
+		while (link_rig_send(&r->side[0], 0, 4096))
+			;
+		link_rig_step(r, 1000);
+	}
+	before = b->count[NFC_LINK_RECEIVED];
+	CHECK(b->rx.fifo[0].end - b->rx.fifo[0].begin >
+	      c.depth - 2 * NFC_PACKET_WORDS);
+	while (b->count[NFC_LINK_RECEIVED] == before &&
+	       b->rx.fifo[0].end != b->rx.fifo[0].begin) {
+		r->drained = 1;
+		link_rig_step(r, 0);
+		r->drained = 0;
+		held = b->rx.fifo[0].end - b->rx.fifo[0].begin;
+		for (int t = 0; t < 100; t++) {
+			link_rig_send(&r->side[0], 0, 4096);
+			link_rig_step(r, 1000);
+		}
+	}
+	CHECK(b->count[NFC_LINK_RECEIVED] > before);
+	CHECK_EQ(b->count[NFC_LINK_OVERRUNS], 0);
+	link_rig_free(r);
+	return held;
+}
+
+/* Classic: a sender that stopped at T_RED resumes once no more than T_YEL is held. */
+CASE(a_stopped_sender_resumes_at_yellow)
+{
+	static const uint32_t yellow[] = { 0, 300, 512, 600, 1024, 1500 };
+
+	for (uint32_t i = 0; i < sizeof(yellow) / sizeof(*yellow); i++) {
+		uint32_t held = resumes_at(yellow[i]);
+
+		CHECK(held <= yellow[i]);
+		CHECK(held + NFC_PACKET_WORDS > yellow[i]);
+	}
+}
+
 /* However small, no more packets are under way than their numbers tell apart. */
 CASE(many_small_packets)
 {
