@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions that the files of the link call in each other, from the lowest
- * to the highest; crc.c, fifo.c and deskew.c are below all and are in link.h.
+ * to the highest; crc.c and fifo.c are below all and are in link.h.
  */
 #ifndef NFC_FRAME_H
 #define NFC_FRAME_H

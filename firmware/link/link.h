@@ -416,35 +416,6 @@ uint32_t nfc_fifo_run(const struct nfc_fifo *f, uint32_t at, uint32_t n,
 void nfc_fifo_read(const struct nfc_fifo *f, uint32_t at, struct nfc_word *out,
 		   uint32_t n);
 
-/* ---- lanes ---- */
-
-enum nfc_lanes {
-	NFC_LANES = 4, /* a word is striped over them, 32 bits each */
-	NFC_DESKEW_DEPTH = 16, /* symbols by which lanes may be apart, less one */
-};
-
-/* The FIFO of one lane. */
-struct nfc_lane {
-	uint32_t symbol[NFC_DESKEW_DEPTH];
-	uint32_t head, tail;
-	bool marked; /* its mark arrived: symbols count from there */
-};
-
-struct nfc_deskew {
-	struct nfc_lane lane[NFC_LANES];
-	bool reading; /* all lanes are marked and had a symbol at once */
-	uint32_t overflows; /* lanes further apart than the FIFOs are deep */
-};
-
-/*
- * A symbol arrived on a lane; mark: it is the deskew character, which is not
- * passed on.
- */
-void nfc_deskew_put(struct nfc_deskew *d, uint32_t lane, uint32_t symbol,
-		    bool mark);
-/* A whole word, if every lane has its part. */
-bool nfc_deskew_take(struct nfc_deskew *d, struct nfc_word *word);
-
 /* ---- checksum and generator ---- */
 
 uint32_t nfc_crc32c(uint32_t crc, const void *data, uint64_t size);

@@ -99,63 +99,6 @@ CASE(configurations_that_make_no_sense)
 	}
 }
 
-/* T0 to T3 of the report: lanes 0 and 3 are a cycle ahead of 1 and 2. */
-CASE(lanes_that_are_not_of_one_length)
-{
-	struct nfc_deskew d = { 0 };
-	struct nfc_word w;
-
-	/* T0: the mark arrives on lanes 0 and 3 */
-	nfc_deskew_put(&d, 0, 0, true);
-	nfc_deskew_put(&d, 3, 0, true);
-	CHECK(!nfc_deskew_take(&d, &w));
-	/* T1: it is removed there, and arrives on 1 and 2 */
-	nfc_deskew_put(&d, 1, 0, true);
-	nfc_deskew_put(&d, 2, 0, true);
-	CHECK(!nfc_deskew_take(&d, &w));
-	/* T2: the first word of 0 and 3 */
-	nfc_deskew_put(&d, 0, 0x10, false);
-	nfc_deskew_put(&d, 3, 0x13, false);
-	CHECK(!nfc_deskew_take(&d, &w));
-	/* T3: their second, and the first of 1 and 2: a whole word is read */
-	nfc_deskew_put(&d, 0, 0x20, false);
-	nfc_deskew_put(&d, 3, 0x23, false);
-	nfc_deskew_put(&d, 1, 0x11, false);
-	nfc_deskew_put(&d, 2, 0x12, false);
-	REQUIRE(nfc_deskew_take(&d, &w));
-	CHECK(d.reading);
-	CHECK_EQ(w.lo, 0x1100000010);
-	CHECK_EQ(w.hi, 0x1300000012);
-	CHECK(!nfc_deskew_take(&d, &w));
-}
-
-/* Any skew up to the depth is removed; more is noticed, and mended by a mark. */
-CASE(lanes_apart_by_every_distance)
-{
-	for (uint32_t skew = 0; skew <= NFC_DESKEW_DEPTH + 1; skew++) {
-		struct nfc_deskew d = { 0 };
-		struct nfc_word w;
-		uint32_t words = 0;
-
-		for (uint32_t t = 0; t < 100; t++) {
-			for (uint32_t lane = 0; lane < NFC_LANES; lane++) {
-				uint32_t late = lane == 2 ? skew : 0;
-
-				if (t >= late)
-					nfc_deskew_put(&d, lane, t - late,
-						       t == late);
-			}
-			while (nfc_deskew_take(&d, &w)) {
-				words++;
-				CHECK_EQ(w.lo, words * 0x100000001ull);
-				CHECK_EQ(w.hi, words * 0x100000001ull);
-			}
-		}
-		CHECK_EQ(words, skew < NFC_DESKEW_DEPTH ? 99 - skew : 0);
-		CHECK_EQ(d.overflows > 0, skew >= NFC_DESKEW_DEPTH);
-	}
-}
-
 /* Bring-up takes ALIGN, ALIGN OK and a self-test; without a neighbour it waits. */
 CASE(alignment)
 {

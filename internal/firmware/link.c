@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "link/align.c"
 #include "link/crc.c"
-#include "link/deskew.c"
 #include "link/far.c"
 #include "link/far_dma.c"
 #include "link/far_pages.c"

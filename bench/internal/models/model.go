@@ -26,6 +26,8 @@ type Report struct {
 	Reader
 	// Reported are measurements that the report of the link prints and no formula gives.
 	Reported []model.Reported `json:"reported,omitempty"`
+	// Skews are lanes of a link that are not of one length.
+	Skews []model.Skewed `json:"skews,omitempty"`
 	// Transfers are those of a card by its capabilities.
 	Transfers []Transfer `json:"transfers,omitempty"`
 }
@@ -122,6 +124,9 @@ func modelReport(families []string, far Reader) (*Report, error) {
 		for _, depth := range linkDepths {
 			r.Links = append(r.Links, modelLink(depth, far))
 		}
+		for _, symbols := range []int{0, 1, model.DeskewDepth - 1, model.DeskewDepth} {
+			r.Skews = append(r.Skews, model.SimulateSkew(symbols))
+		}
 	}
 	return r, nil
 }
@@ -173,6 +178,12 @@ func (r *Report) Table(w io.Writer) {
 	t := texttable.Numbers("E3 by FIFO depth", "formula", "classic, simulated", "cumulative, simulated")
 	for _, l := range r.Links {
 		t.Add(fmt.Sprintf("%d words", l.Depth), fmt.Sprintf("%.3f", l.Formula), fmt.Sprintf("%.3f", l.Classic), fmt.Sprintf("%.3f", l.Cumulative))
+	}
+	t.Write(w)
+	fmt.Fprintln(w)
+	t = texttable.Numbers("a lane late by", "whole words", "of", "lanes that overflowed")
+	for _, s := range r.Skews {
+		t.Add(fmt.Sprintf("%d symbols", s.Symbols), fmt.Sprint(s.Words), fmt.Sprint(s.Sent), fmt.Sprint(s.Overflows))
 	}
 	t.Write(w)
 	fmt.Fprintln(w)
