@@ -203,9 +203,12 @@ lint-vet: ## go vet
 
 lint-nocgo: ## the tree builds and vets without a C compiler, and what needs no Linux without that
 	@CGO_ENABLED=0 $(GO) build -buildvcs=false $(ALL) && CGO_ENABLED=0 $(GO) vet $(ALL) && \
-		GOOS=darwin CGO_ENABLED=0 $(GO) build ./pkg/... ./bridge/... && \
 		GOOS=darwin CGO_ENABLED=0 $(GO) vet ./bench/... ./cmd/nfctl && \
-		GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/nfctl
+		for os in darwin freebsd windows; do \
+			GOOS=$$os CGO_ENABLED=0 $(GO) build ./pkg/... && \
+			GOOS=$$os CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/nfctl && \
+			GOOS=$$os CGO_ENABLED=0 $(GO) vet ./bridge/... || exit 1; \
+		done
 
 lint-static: ## staticcheck
 	@$(STATICCHECK) $(ALL)

@@ -43,7 +43,7 @@ var codes = [abi.StatusCount]Code{
 	abi.ErrStopped:      {"STOPPED", ErrStopped, syscall.EINTR, 10},
 	abi.ErrReset:        {"DEVICE_LOST", ErrDeviceLost, syscall.ENODEV, 14},
 	abi.ErrFault:        {"FAULT", ErrFault, syscall.EHOSTDOWN, 13},
-	abi.ErrStalled:      {"STALLED", ErrStalled, syscall.ETIME, 10},
+	abi.ErrStalled:      {"STALLED", ErrStalled, errnoStalled, 10},
 }
 
 // CodeOf returns the meanings of a status; ok is false for one that this

@@ -37,3 +37,19 @@ func BadMemory(t *testing.T, kind string, size, good int) []byte {
 	}
 	return mem[:size]
 }
+
+// Arguments of protect.
+const (
+	noAccess  = unix.PROT_NONE
+	readWrite = unix.PROT_READ | unix.PROT_WRITE
+)
+
+// protect makes memory of mapMemory inaccessible, or accessible again.
+func protect(mem []byte, access int) error { return unix.Mprotect(mem, access) }
+
+// mapMemory maps n bytes of zeroed memory outside the Go heap.
+func mapMemory(n int) ([]byte, error) {
+	return unix.Mmap(-1, 0, n, readWrite, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+}
+
+func unmapMemory(mem []byte) error { return unix.Munmap(mem) }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
 )
@@ -174,7 +173,7 @@ func hostWindowBadMemory(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 	w := o.Window(0, WindowMemory, windowRead|windowWrite)
 	other := o.Window(0, WindowMemory, windowRead)
 	data := bytes.Repeat([]byte{3}, 10_000)
-	require.NoError(t, unix.Mprotect(o.memory, unix.PROT_NONE))
+	require.NoError(t, protect(o.memory, noAccess))
 	for range 3 {
 		for _, err := range []error{f.Put(t.Context(), w, 100, data), f.Get(t.Context(), other, 100, make([]byte, 10_000))} {
 			if err != nil {
@@ -182,7 +181,7 @@ func hostWindowBadMemory(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 			}
 		}
 	}
-	require.NoError(t, unix.Mprotect(o.memory, unix.PROT_READ|unix.PROT_WRITE))
+	require.NoError(t, protect(o.memory, readWrite))
 	require.NoError(t, f.Put(t.Context(), w, 100, data))
 	require.Equal(t, data, o.memory[100:][:len(data)])
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -164,21 +163,21 @@ func memoryRegion(e *Env) {
 	dev := e.device("")
 	ch := e.Ports(dev, "loopback", 1)[0]
 	const size = 1 << 20
-	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	mem, err := mapMemory(size)
 	require.NoError(e, err)
 	own, beside := e.region(dev.Register(mem)), e.region(dev.Alloc(size))
 	e.echoInd(ch, mem, beside.Bytes())
-	require.NoError(e, unix.Mprotect(mem[abi.PageSize:], unix.PROT_NONE))
+	require.NoError(e, protect(mem[abi.PageSize:], noAccess))
 	e.isDMA(ch.SendInd(e.Ctx(), mem), size, abi.PageSize)
 	e.echoInd(ch, beside.Bytes(), beside.Bytes())
 	require.NoError(e, ch.SendInd(e.Ctx(), beside.Bytes()))
 	e.failed(ch.ReceiveInd(e.Ctx(), mem), ch, size, abi.PageSize)
 	e.goesOn(ch, size)
 	require.NoError(e, own.Close())
-	require.NoError(e, unix.Munmap(mem))
+	require.NoError(e, unmapMemory(mem))
 
 	lost := beside.Bytes()
-	require.NoError(e, unix.Mprotect(lost, unix.PROT_NONE))
+	require.NoError(e, protect(lost, noAccess))
 	if err := ch.SendInd(e.Ctx(), lost); err != nil { // the device may have a mapping of its own
 		e.isDMA(err, size, 0)
 	} else {
@@ -210,20 +209,20 @@ func memoryLoad(e *Env) {
 func memoryVanishes(e *Env) {
 	dev := e.device("")
 	const size = 600 << 10
-	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	mem, err := mapMemory(size)
 	require.NoError(e, err)
-	defer func() { require.NoError(e, unix.Munmap(mem)) }()
+	defer func() { require.NoError(e, unmapMemory(mem)) }()
 	ill, well := e.Ports(dev, "loopback", 1)[0], e.Ports(dev, "loopback", 1)[0]
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		for protection := unix.PROT_NONE; ; protection ^= unix.PROT_READ | unix.PROT_WRITE {
+		for access := noAccess; ; access ^= readWrite {
 			select {
 			case <-over:
 				return
 			default:
 				runtime.Gosched()
-				_ = unix.Mprotect(mem[4*abi.PageSize:], protection) // it does not fail
+				_ = protect(mem[4*abi.PageSize:], access) // it does not fail
 			}
 		}
 	})
@@ -239,6 +238,6 @@ func memoryVanishes(e *Env) {
 	}
 	close(over)
 	all.Wait()
-	require.NoError(e, unix.Mprotect(mem, unix.PROT_READ|unix.PROT_WRITE))
+	require.NoError(e, protect(mem, readWrite))
 	e.goesOn(ill, size)
 }

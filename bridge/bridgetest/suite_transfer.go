@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -153,10 +152,9 @@ func transferLarge(e *Env) {
 // pages maps n bytes of zeroed memory outside the Go heap until the test ends.
 func (e *Env) pages(n int) []byte {
 	e.Helper()
-	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	mem, err := mapMemory(n)
 	require.NoError(e, err)
-	e.Cleanup(func() { _ = unix.Munmap(mem) })
+	e.Cleanup(func() { _ = unmapMemory(mem) })
 	preferHugePages(mem)
 	return mem
 }
@@ -282,7 +280,7 @@ func (e *Env) abortSend(sink bridge.Channel, n int) {
 	if err != nil {
 		require.ErrorIs(e, err, context.Canceled)
 	}
-	require.NoError(e, unix.Mprotect(mem, unix.PROT_NONE))
+	require.NoError(e, protect(mem, noAccess))
 	e.sendPattern(sink, 1<<20, 0, 5)
 }
 

@@ -1,13 +1,10 @@
 package scripted
 
 import (
-	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
@@ -46,16 +43,6 @@ func (sh Shape) mailboxStride() uint64 { return uint64(mailboxHeader + 2*sh.Slot
 func (sh Shape) areaSize() uint64 {
 	return (sh.mailboxOffset() + sh.mailboxStride()*uint64(sh.Mailboxes) + abi.PageSize - 1) &^ (abi.PageSize - 1)
 }
-
-func mapArea(size uint64) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return nil, fmt.Errorf("map mailbox area: %w", err)
-	}
-	return mem, nil
-}
-
-func unmapArea(mem []byte) { _ = unix.Munmap(mem) }
 
 // newArea finds its way in the memory of an area, which is areaSize bytes long.
 func newArea(sh Shape, mem []byte) *area {

@@ -188,13 +188,13 @@ type Host interface {
 // it closes it.
 func New(sh Shape, h Hooks) (*Device, error) {
 	sh = sh.withDefaults()
-	mem, err := mapArea(sh.areaSize())
+	mem, err := mapMemory(sh.areaSize())
 	if err != nil {
 		return nil, err
 	}
 	bell, err := newDoorbell()
 	if err != nil {
-		unmapArea(mem)
+		unmap(mem)
 		return nil, err
 	}
 	s := newDevice(sh, h, &ownHost{bell}, mem)
@@ -326,7 +326,7 @@ func (s *Device) Close() error {
 	if s.bell == nil {
 		return nil
 	}
-	unmapArea(s.area.mem)
+	unmap(s.area.mem)
 	return s.bell.Close()
 }
 

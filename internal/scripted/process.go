@@ -3,8 +3,6 @@ package scripted
 import (
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
@@ -43,7 +41,7 @@ func (s *Device) startLocked(code program, ports []*channel, argument uint64) *p
 // exit gives the process's targets back.
 func (p *process) exit() {
 	for _, m := range p.maps {
-		_ = unix.Munmap(m)
+		unmap(m)
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
@@ -107,8 +105,7 @@ func (p *process) alloc(size uint64) []byte {
 	}
 	p.memMu.Lock()
 	defer p.memMu.Unlock()
-	m, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	m, err := mapMemory(size)
 	if err != nil {
 		return nil
 	}
@@ -122,7 +119,7 @@ func (p *process) free(m []byte) {
 	defer p.memMu.Unlock()
 	for i := range p.maps {
 		if len(m) > 0 && &p.maps[i][0] == &m[0] {
-			_ = unix.Munmap(p.maps[i])
+			unmap(p.maps[i])
 			p.maps = append(p.maps[:i], p.maps[i+1:]...)
 			return
 		}

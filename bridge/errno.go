@@ -1,0 +1,7 @@
+//go:build !freebsd && !openbsd && !dragonfly
+
+package bridge
+
+import "syscall"
+
+const errnoStalled = syscall.ETIME
