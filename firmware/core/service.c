@@ -55,14 +55,22 @@ static int start_here(struct nfc_island *island, void *arg)
 	return start->first ? nfc_process_start(island, start) : -NFC_ENOMEM;
 }
 
-/* Start on the first island that has the targets and a context. */
+/*
+ * Islands take processes in turn. One that lacks the targets or a context, or does not
+ * answer, is passed over.
+ */
 static int start_anywhere(struct nfc_process *self, struct nfc_start *start)
 {
 	struct nfc_device *dev = self->island->dev;
+	uint32_t count = dev->config.islands, first = self->host->next_island;
 	int rc = -NFC_ENOMEM;
 
-	for (uint32_t i = 0; i < dev->config.islands; i++) {
-		rc = nfc_island_call(self, &dev->islands[i], start_here, start);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = (first + i) % count;
+
+		rc = nfc_island_call(self, &dev->islands[at], start_here, start);
+		if (!rc)
+			self->host->next_island = (at + 1) % count;
 		if (rc != -NFC_ENOMEM && rc != -NFC_ETIMEOUT)
 			break;
 	}

@@ -545,6 +545,7 @@ struct nfc_host {
 	_Atomic bool lost; /* that cannot be written any more */
 	_Atomic uint64_t next_generation; /* of a subscription */
 	_Atomic uint32_t running; /* processes */
+	uint32_t next_island; /* for a start anywhere; owned by the control process */
 	struct nfc_health health; /* owned by the holder of the device's `beating` */
 
 	_Atomic uint32_t lock; /* guards what follows */

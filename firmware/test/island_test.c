@@ -184,7 +184,7 @@ CASE(a_call_is_taken_back_from_among_others)
 	struct rig *r = rig_with(THERE, &p);
 
 	for (int i = 0; i < 4; i++) {
-		caller[i] = host_launch(r, 0, call_other, 1);
+		caller[i] = host_launch(r, HERE + 1 + i, call_other, 1);
 		rig_advance(r, BEAT);
 	}
 	for (int i = 0; i < 3; i++) {

@@ -248,6 +248,19 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// TestStartSpreadsProcesses: processes that the device gives targets to are spread over its islands.
+func TestStartSpreadsProcesses(t *testing.T) {
+	dev := openDevice(t, "channels=400&islands=4&managers=4")
+	each := make(map[bridge.Target]int)
+	for range 12 {
+		p, err := dev.Start(within(t), bridge.Program{Name: "hold", Targets: 1})
+		require.NoError(t, err)
+		each[p.First/(400/4)]++
+	}
+	require.Equal(t, map[bridge.Target]int{0: 3, 1: 3, 2: 3, 3: 3}, each)
+	require.NoError(t, dev.Close())
+}
+
 // TestStartSkipsTargetsStillSubscribed: a target that the device chooses can be
 // subscribed, also while channels of ended processes are open.
 func TestStartSkipsTargetsStillSubscribed(t *testing.T) {
