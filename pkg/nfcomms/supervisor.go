@@ -30,6 +30,15 @@ type Generation struct {
 	Number int
 	// Instances are the programs, as in Supervisor.Programs, with their channels.
 	Instances []*Instance
+
+	dev   *Device
+	epoch *epoch
+}
+
+// Run is [Device.Run] in this generation: it returns ErrDeviceLost once the device was reset, and never
+// starts a process beside those of a later generation. work closes the instance before it returns.
+func (g *Generation) Run(ctx context.Context, p Program) (*Instance, error) {
+	return g.dev.run(ctx, g.epoch, p)
 }
 
 // Run loads the images, runs the programs and calls work with them, again and
@@ -102,7 +111,7 @@ func (v *supervision) generation(ctx context.Context) (again bool, err error) {
 	within, end := context.WithCancelCause(ctx)
 	e := v.dev.now()
 	watch := v.dev.watch(within, e, end)
-	g := &Generation{Number: v.number + 1}
+	g := &Generation{Number: v.number + 1, dev: v.dev, epoch: e}
 	defer func() {
 		end(nil)
 		<-watch
