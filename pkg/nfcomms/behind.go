@@ -66,38 +66,56 @@ func behind[T any](ctx context.Context, l *leftovers, do func() (T, error), undo
 		}
 		return v, err
 	}
-	var over atomic.Bool // set by the side that takes the result
-	done := make(chan struct{})
+	type result struct {
+		of  T
+		err error
+	}
+	got, ended := within(ctx, l, func() result {
+		of, err := do()
+		return result{of, err}
+	}, func(r result) {
+		if r.err == nil && undo != nil {
+			undo(r.of)
+		}
+	})
+	if !ended {
+		return v, &WithdrawnError{Cause: ctx.Err()}
+	}
+	return got.of, got.err
+}
+
+// within calls do, and returns its result, or false soon after the end of ctx: then do goes on behind
+// the caller's back, and over gets the result. over may be nil.
+func within[T any](ctx context.Context, l *leftovers, do func() T, over func(T)) (v T, ended bool) {
+	var taken atomic.Bool // set by the side that takes the result
+	done := make(chan T, 1)
 	go func() {
-		of, failed := do()
-		if over.CompareAndSwap(false, true) {
-			v, err = of, failed
-			close(done)
+		of := do()
+		if taken.CompareAndSwap(false, true) {
+			done <- of
 			return
 		}
-		if failed == nil && undo != nil {
-			undo(of)
+		if over != nil {
+			over(of)
 		}
 		l.leave()
 	}()
 	select {
-	case <-done:
-		return v, err
+	case v = <-done:
+		return v, true
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(lateTime)
 	defer timer.Stop()
 	select {
-	case <-done:
-		return v, err
+	case v = <-done:
+		return v, true
 	case <-timer.C:
 	}
 	l.enter()
-	if over.CompareAndSwap(false, true) {
-		var nothing T
-		return nothing, &WithdrawnError{Cause: ctx.Err()}
+	if taken.CompareAndSwap(false, true) {
+		return v, false
 	}
 	l.leave()
-	<-done
-	return v, err
+	return <-done, true
 }

@@ -3,7 +3,6 @@ package nfcomms
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // Instance is a program that Device.Run started, with the channels to all of its
@@ -93,23 +92,8 @@ func (i *Instance) unwind() error {
 
 // unwindWithin is unwind, which goes on behind the caller's back soon after ctx has ended.
 func (i *Instance) unwindWithin(ctx context.Context) error {
-	over, done := &i.dev.late, make(chan error, 1)
-	over.enter()
-	go func() {
-		done <- i.unwind()
-		over.leave()
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(lateTime):
-		return nil
-	}
+	err, _ := within(ctx, &i.dev.late, i.unwind, nil)
+	return err
 }
 
 // isGone reports whether an error means that there is nothing left to stop.
