@@ -7,7 +7,8 @@ import (
 )
 
 // AsReceiver gives the d2h half of a channel as a native, unbuffered Go channel
-// of messages. Each message is a fresh copy that belongs to who took it.
+// of messages. Each message is a fresh copy that belongs to the goroutine that
+// received it.
 //
 // It is a rendezvous: the device's process stays in its write until a Go
 // receiver took the message, and a message nobody took stays offered.
@@ -34,7 +35,7 @@ func AsReceiver(ctx context.Context, ch *Channel) (<-chan []byte, func() error) 
 
 // hold returns the context in which an adapter may hold a message for a Go
 // receiver. It ends with ctx, and when the channel or the device is closed or
-// reset, since these wait for whoever holds a message.
+// reset, since these wait until no adapter holds a message.
 func (c *Channel) hold(ctx context.Context) (holding context.Context, release func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	device := c.dev.now().ctx

@@ -73,7 +73,7 @@ func (d *Device) align(ctx context.Context) error {
 }
 
 // askTime makes some round trips to the device's time service, and returns what the shortest says.
-// Whoever subscribes that service meanwhile waits for it.
+// A call that subscribes that service meanwhile waits for it.
 func (d *Device) askTime(ctx context.Context) (best stamp.Clock, err error) {
 	if err := d.clock.enter(ctx); err != nil {
 		return best, err

@@ -23,7 +23,8 @@ type Case struct {
 	call     func(ctx context.Context) (int, error)
 	transfer *transferOf
 	// try takes effect now or not at all; nil is never ready. A transfer
-	// that began runs to its end, or that of ctx. wake is who is armed.
+	// that began runs to its end, or that of ctx. wake is the waiter that
+	// is armed.
 	try func(ctx context.Context, wake chan<- struct{}) (bool, error)
 	// native is how to wait for a Go channel; taken stores what came.
 	native reflect.SelectCase

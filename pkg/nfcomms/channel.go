@@ -18,7 +18,7 @@ import (
 // ErrWithdrawn; if the target took it meanwhile, the call returns nil. The one
 // exception is ErrDeviceLost of a message, after which its outcome is unknown.
 //
-// What a call is given belongs to it until it returns.
+// The arguments of a call belong to it until it returns.
 type Channel struct {
 	dev *Device
 	ch  bridge.Channel

@@ -92,7 +92,7 @@ const (
 	EMEM = abi.EMEM // external memory
 )
 
-// What others may do with a window of [Fabric]; both may be given.
+// Kinds of access to a window of [Fabric]; both may be given.
 const (
 	WindowRead  = bridge.WindowRead  // get from it
 	WindowWrite = bridge.WindowWrite // put to it

@@ -12,7 +12,7 @@ import (
 
 var errDeviceClosed = fmt.Errorf("device %w", ErrClosed)
 
-// epoch is the time between two resets of the device, whoever made them.
+// epoch is the time between two resets of the device, by any caller.
 type epoch struct {
 	// number is that of Info. Calls carry it, see bridge.InEpoch: what one step of a
 	// method finds is then never given to a step in a later epoch.

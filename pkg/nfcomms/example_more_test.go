@@ -241,7 +241,7 @@ func ExampleDevice_Start() {
 	// Output: 40 true
 }
 
-// What can be opened here, and why the rest cannot.
+// The devices that can be opened here, and the reasons against the others.
 func ExampleDevices() {
 	found, err := nfcomms.Devices(context.Background())
 	check(err)
@@ -328,7 +328,7 @@ func ExampleSupervisor() {
 	// <nil>
 }
 
-// What a device has and how it is.
+// The memory of a device, and its health.
 func ExampleDevice_Memory() {
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, "sim:?imem=2MiB")
@@ -399,7 +399,7 @@ func ExampleFabric_window() {
 	// true
 }
 
-// A window of memory of this process: whoever is told of it puts there, at any node.
+// A window of memory of this process: a program at any node that knows its key puts there.
 func ExampleFabric_hostWindow() {
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, "sim:?torus=3x1x1")

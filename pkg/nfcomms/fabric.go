@@ -29,7 +29,7 @@ func (f fabric) Route(from, to FabricPlace) ([]FabricHop, error) {
 
 func (f fabric) Device(ctx context.Context, n FabricPlace) (bridge.Device, error) {
 	do := func() (bridge.Device, error) { return f.bridge().Device(ctx, n) }
-	dev, err := behind(ctx, &f.dev.late, do, nil) // it is shared by all who ask
+	dev, err := behind(ctx, &f.dev.late, do, nil) // all callers share it
 	return dev, f.dev.fail(opOpen, 0, err)
 }
 

@@ -105,7 +105,7 @@ type fakeOffer struct {
 	err      error
 }
 
-// fakeHalf is one direction: at most one offer, at most one who waits for it.
+// fakeHalf is one direction: at most one offer, at most one waiter for it.
 type fakeHalf struct {
 	offer   *fakeOffer
 	closed  bool

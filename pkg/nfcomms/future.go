@@ -118,7 +118,7 @@ func (c *Channel) async(ctx context.Context, half abi.Direction, op string, t *t
 		}
 		f.err = c.fail(op, &WithdrawnError{Cause: ctx.Err()})
 		f.end()
-		// Whoever comes next still waits for those before this one.
+		// The next future still waits for those before this one.
 		<-before.over
 	}()
 	return f

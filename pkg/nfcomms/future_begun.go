@@ -8,8 +8,8 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// begun is a transfer that began in the call that made its future. Who waits for the future ends
-// it, if its answer is there or comes soon; else the future's goroutine does.
+// begun is a transfer that began in the call that made its future. A caller that waits
+// for the future ends it, if its answer is there or comes soon; else the future's goroutine does.
 type begun struct {
 	place *place // of the future in its queue
 

@@ -7,7 +7,7 @@ import "github.com/nfcomms/nfcomms/bridge"
 // by their address, so the calls are the same as ever. Others go as they always did,
 // and so do transfers of another device.
 //
-// What registering saves depends on the device. With "sim:" it is little: pinning a
+// The gain of a region depends on the device. With "sim:" it is little: pinning a
 // buffer for the garbage collector. With "dev:" the module pins and maps the pages
 // once, which count against RLIMIT_MEMLOCK until then; memory that is unmapped, or
 // becomes other memory, is a region no more, and moves as memory of none. Regions stay

@@ -119,11 +119,11 @@ func (s *selection) block(ctx context.Context) (int, error) {
 	waits, index := s.waits(ctx, wake)
 	defer s.disarm(wake)
 	for ctx.Err() == nil {
-		// Who is armed still, or has not used its turn, stays as it is.
+		// A case that is still armed, or has not used its turn, stays as it is.
 		if i, err := s.arm(wake); err != nil {
 			return i, err
 		}
-		// What became ready before it was armed rings no bell.
+		// A case that became ready before it was armed gets no token.
 		if i, err := s.poll(ctx, wake); i >= 0 {
 			return i, err
 		}

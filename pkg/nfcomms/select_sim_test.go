@@ -129,7 +129,7 @@ func TestSelectTransfers(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, i)
 		require.Equal(t, Offer{Indirect: true, Size: uint64(n)}, offer)
-		// What does not fit leaves it there.
+		// A case that does not fit leaves it there.
 		_, err = Select(ctx, ReceiveCase(ch, back, nil))
 		require.ErrorIs(t, err, ErrKindMismatch)
 		_, err = Select(ctx, ReceiveIndCase(ch, make([]byte, n+1)))

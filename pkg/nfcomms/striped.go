@@ -102,9 +102,9 @@ type striping struct {
 	failed    *StripeError
 }
 
-// run moves all stripes and returns the error that came first. What can begin without
-// waiting does, and most of it has ended when the last has begun; the rest gets a
-// goroutine each.
+// run moves all stripes and returns the error that came first. Stripes that
+// can begin without waiting do, and most of them have ended when the last has begun; each of
+// the others gets a goroutine.
 func (s *striping) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -50,7 +50,7 @@ func (g *Generation) Run(ctx context.Context, p Program) (*Instance, error) {
 // begins. A device that is lost or faulty is reset, once, however many supervise
 // it. Before it begins again Run waits, longer after each failure.
 //
-// What work returns decides how it goes on. After an error of a generation that
+// The result of work decides how it goes on. After an error of a generation that
 // had ended, or one that is ErrDeviceLost, ErrFault or ErrClosed, as when a process
 // ended, the next generation begins. Nil, and any other error, ends Run, which
 // returns it. Run also ends when ctx does, with a *WithdrawnError or work's own
@@ -197,7 +197,7 @@ func (d *Device) revive(ctx context.Context) error {
 }
 
 // watch calls end with the reason when an epoch is over, or the device lost, faulty or
-// closed. What it returns is closed when it has ended, at the latest with ctx.
+// closed. The channel it returns is closed when it has ended, at the latest with ctx.
 func (d *Device) watch(ctx context.Context, e *epoch, end context.CancelCauseFunc) <-chan struct{} {
 	const fastest, usual = 10 * time.Millisecond, 100 * time.Millisecond
 	over := make(chan struct{})

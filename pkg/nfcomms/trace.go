@@ -157,7 +157,7 @@ func (k callKind) half() abi.Direction { return abi.Direction(k % callSendInd) }
 // transfers reports whether it moves a transfer.
 func (k callKind) transfers() bool { return k >= callSendInd }
 
-// countdown says of an operation of a channel which calls are measured next. What is delivered is
+// countdown says of an operation of a channel which calls are measured next. Deliveries are
 // counted anyway: that counter is only read for a call that is not measured, as one of the tracers'
 // would be an instruction that locks its line. Chance decides how many there are to the next: a
 // number that is always the same would be in step with what a program does again and again.

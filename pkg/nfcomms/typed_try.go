@@ -94,8 +94,8 @@ func (c Chan[T]) SendCase(v T) Case {
 		call: func(ctx context.Context) (int, error) { return done(c.size, c.Send(ctx, v)) }}
 }
 
-// ReceiveCase takes a value into *v, which may be nil. What is offered in another
-// size, or another way, makes the case ready with the error, and stays offered: the offer is
+// ReceiveCase takes a value into *v, which may be nil. An offer of another
+// size, or another kind, makes the case ready with the error, and stays offered: the offer is
 // looked at before it is taken, so one goroutine at a time should receive. A nil channel below is
 // never ready.
 func (c Chan[T]) ReceiveCase(v *T) Case {

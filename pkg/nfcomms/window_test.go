@@ -149,7 +149,7 @@ func TestDeviceWindowsEnd(t *testing.T) {
 }
 
 // TestDeviceWindowsEndUnderLoad: memory of a process that ended is not touched any more,
-// whoever has it then.
+// also where another process has it then.
 func TestDeviceWindowsEndUnderLoad(t *testing.T) {
 	dev, image := openFabric(t), buildWindowed(t)
 	for round := range 10 {

@@ -265,8 +265,8 @@ func TestTracePicksByChance(t *testing.T) {
 	}
 }
 
-// TestTracersHaveTheirShares: each tracer measures as many as it asked for, whoever else does, and one
-// that comes later measures the next call of a channel that others had left alone.
+// TestTracersHaveTheirShares: each tracer measures as many as it asked for, beside any other, and one
+// that starts later measures the next call of a channel that others had left alone.
 func TestTracersHaveTheirShares(t *testing.T) {
 	dev, rare, ch := tracer(t, trace.Options{Every: trace.MaxEvery})
 	ctx := background(t)
