@@ -21,28 +21,28 @@ type FabricNode interface {
 }
 
 // Fabric is a torus of nodes, as one of them knows it. All methods are safe for
-// concurrent use. Errors: ErrClosed, and ErrInvalid for a node or link that is not
-// there.
+// concurrent use. Errors: ErrClosed, ErrInvalid for a node or link that is not
+// there, and that of ctx.
 type Fabric interface {
 	// State returns what the node knows of all nodes, and what those that can be
 	// asked counted.
-	State() (FabricState, error)
+	State(ctx context.Context) (FabricState, error)
 	// Route returns the way of a packet between two nodes now; nil if there is none.
-	Route(from, to abi.Node) ([]FabricHop, error)
+	Route(ctx context.Context, from, to abi.Node) ([]FabricHop, error)
 	// Device returns the device of another node, as this process reaches it: opened when
 	// it is first asked for, and closed when each of those that were returned is closed, or
 	// with the fabric. ErrDeviceLost if it does not answer, ErrInvalid for the node that this
 	// device is.
 	Device(ctx context.Context, n abi.Node) (Device, error)
 	// CutLink cuts a link in both directions, or mends it. ErrNotSupported for a link of a
-	// node that is another process.
-	CutLink(node abi.Node, link int, cut bool) error
+	// node that is another process. After the error of ctx it may be done later.
+	CutLink(ctx context.Context, node abi.Node, link int, cut bool) error
 	// KillNode ends a node with all its links, or starts it anew. ErrNotSupported where
 	// nodes are processes.
-	KillNode(node abi.Node, dead bool) error
+	KillNode(ctx context.Context, node abi.Node, dead bool) error
 	// SilenceNode ends a node as one that lost its power: nothing hangs up, and others miss
 	// its words. KillNode starts it anew, and has its errors.
-	SilenceNode(node abi.Node) error
+	SilenceNode(ctx context.Context, node abi.Node) error
 	// TestLink sends pseudo-random words from a node by a link, between packets, which
 	// it does not disturb, until the other end checked so many or ctx ends. The result
 	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link

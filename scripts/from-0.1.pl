@@ -71,6 +71,9 @@ sub convert {
 	}
 	$s =~ s{($expr)\.WaitInterrupt\(([^,()]+(?:\(\))?), }{admin.WaitInterrupt($2, $1, }g if $s !~ /Boards?\./;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{Logger: (.*)\}\)}{nfcomms.Open($1, $2, nfcomms.WithLogger($3))}g;
+	if ($s =~ /\bctx\b/ && $s =~ /\.Fabric\(\)/) {
+		$s =~ s{\b(?=\w*[fF](?:abric)?(?:\(\))?\.)($expr(?:\(\))?\.)(State|Route|CutLink|KillNode|SilenceNode)\((?!ctx\b)(\)?)}{"$1$2(ctx" . ($3 || ', ')}ge;
+	}
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin)) {
 		next if $s =~ m{pkg/nfcomms/$sub"} || $before =~ /\b$sub\.[A-Z]/ || $s !~ /\b$sub\.[A-Z]/;

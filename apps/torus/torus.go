@@ -41,24 +41,24 @@ func oneProcess(ctx context.Context) error {
 	defer ch.Close()
 	l := newLoad(ctx, ch)
 	defer l.stop()
-	way, err := f.Route(near, far)
+	way, err := f.Route(ctx, near, far)
 	if err != nil || len(way) == 0 {
 		return fmt.Errorf("no way to 3.3.0: %w", err)
 	}
-	if err := l.show("before", f, false); err != nil {
+	if err := l.show(ctx, "before", f, false); err != nil {
 		return err
 	}
 	link := fabric.Link(way[0].Link)
 	if err := cutUnderLoad(ctx, f, l, link); err != nil {
 		return err
 	}
-	if err := f.CutLink(near, int(link), false); err != nil {
+	if err := f.CutLink(ctx, near, int(link), false); err != nil {
 		return err
 	}
 	if err := untilBroken(ctx, f, 0); err != nil {
 		return err
 	}
-	if err := l.show("mended", f, false); err != nil {
+	if err := l.show(ctx, "mended", f, false); err != nil {
 		return err
 	}
 	if err := l.stop(); err != nil {
@@ -70,11 +70,11 @@ func oneProcess(ctx context.Context) error {
 // cutUnderLoad cuts the first link of the way, and shows the way around it.
 func cutUnderLoad(ctx context.Context, f nfcomms.Fabric, l *load, link fabric.Link) error {
 	begin := time.Now()
-	if err := f.CutLink(near, int(link), true); err != nil {
+	if err := f.CutLink(ctx, near, int(link), true); err != nil {
 		return err
 	}
 	err := until(ctx, "the way leads around the cut", func() (bool, error) {
-		way, err := f.Route(near, far)
+		way, err := f.Route(ctx, near, far)
 		return len(way) > 0 && way[0].Link != int(link), err
 	})
 	if err != nil {
@@ -84,13 +84,13 @@ func cutUnderLoad(ctx context.Context, f nfcomms.Fabric, l *load, link fabric.Li
 	if err := untilBroken(ctx, f, 1); err != nil {
 		return err
 	}
-	return l.show("with the link cut", f, true)
+	return l.show(ctx, "with the link cut", f, true)
 }
 
 // untilBroken waits until so many links are known to be broken, and all others well.
 func untilBroken(ctx context.Context, f nfcomms.Fabric, want int) error {
 	return until(ctx, fmt.Sprintf("%d links are broken", want), func() (bool, error) {
-		s, err := f.State()
+		s, err := f.State(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -177,8 +177,8 @@ func (l *load) stop() error {
 }
 
 // show lets the load run for a stage, and prints the map with its figures.
-func (l *load) show(title string, f nfcomms.Fabric, detour bool) error {
-	before, err := f.State()
+func (l *load) show(ctx context.Context, title string, f nfcomms.Fabric, detour bool) error {
+	before, err := f.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (l *load) show(title string, f nfcomms.Fabric, detour bool) error {
 	if err != nil {
 		return err
 	}
-	return draw(f, &before, took, detour)
+	return draw(ctx, f, &before, took, detour)
 }
 
 // measure lets the load run for a stage, prints its figures, and returns how long it was.
@@ -213,8 +213,8 @@ func (l *load) measure(title string) (seconds float64, err error) {
 }
 
 // draw prints the map with rates since a state before, and the way to the far node.
-func draw(f nfcomms.Fabric, before *nfcomms.FabricState, seconds float64, detour bool) error {
-	now, err := f.State()
+func draw(ctx context.Context, f nfcomms.Fabric, before *nfcomms.FabricState, seconds float64, detour bool) error {
+	now, err := f.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func draw(f nfcomms.Fabric, before *nfcomms.FabricState, seconds float64, detour
 			s.Nodes[i].Links[l].BytesPerSecond = float64(grown) / seconds
 		}
 	}
-	way, err := f.Route(near, far)
+	way, err := f.Route(ctx, near, far)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func hostWindowRefused(t *testing.T, dev bridge.FabricNode, _ bridge.Fabric) {
 
 // windowsThere counts the windows of all nodes that can be asked.
 func windowsThere(t *testing.T, f bridge.Fabric) (n, bytes uint64) {
-	s, err := f.State()
+	s, err := f.State(t.Context())
 	require.NoError(t, err)
 	for i := range s.Nodes {
 		n += s.Nodes[i].Windows

@@ -49,8 +49,7 @@ func TestBoundedOfANode(t *testing.T) {
 				Open:  func(ctx context.Context) (*beside.World, error) { return beside.OpenDevice(ctx, "shm:"+p.path+address) },
 				At:    4,
 				Enter: func([]*beside.World) (leave func()) { return standStill(t, stops) },
-				// Those of a fabric have no context, and wait for five seconds.
-				Waits: append([]string{"Fabric.CutLink", "Fabric.Route", "Fabric.State", "HostWindow.Revoke"}, beside.Waits...),
+				Waits: append([]string{"HostWindow.Revoke"}, beside.Waits...),
 			})
 		})
 	}

@@ -92,7 +92,7 @@ func TestPutsEnd(t *testing.T) {
 	p.far.kill()
 	require.ErrorIs(t, e.Wait(call), bridge.ErrDeviceLost)
 	p.far = startChild(t, "device", p.farArgs...)
-	_, err = near.Fabric().State()
+	_, err = near.Fabric().State(t.Context())
 	require.NoError(t, err, "the client's node goes on")
 
 	w = newOwner(t, openShared(t, p.path), image).Window(0, bridgetest.WindowMemory, 3)

@@ -77,7 +77,7 @@ func echoes(t *testing.T, e *bridgetest.Env, dev bridge.Device, to abi.Node, cou
 func untilBroken(t *testing.T, e *bridgetest.Env, f bridge.Fabric, want int) {
 	t.Helper()
 	e.Until("links are as they should be", func() bool {
-		s, err := f.State()
+		s, err := f.State(t.Context())
 		require.NoError(t, err)
 		broken := 0
 		for _, n := range s.Nodes {
@@ -108,8 +108,8 @@ func TestAroundWhatIsGone(t *testing.T) {
 	echoes(t, e, dev, far, 3)
 
 	for _, cut := range []bool{true, false} {
-		require.NoError(t, f.CutLink(node0, 0, cut))
-		require.NoError(t, f.CutLink(node0, 1, cut))
+		require.NoError(t, f.CutLink(t.Context(), node0, 0, cut))
+		require.NoError(t, f.CutLink(t.Context(), node0, 1, cut))
 		if cut {
 			untilBroken(t, e, f, 4) // each has two ends
 		} else {

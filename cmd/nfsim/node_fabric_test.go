@@ -37,7 +37,7 @@ func openFabric(t *testing.T, p *pair) bridge.FabricNode {
 func untilUp(t *testing.T, f bridge.Fabric, links ...int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		s, err := f.State()
+		s, err := f.State(t.Context())
 		require.NoError(t, err)
 		var up []int
 		for l, end := range s.Nodes[0].Links {
@@ -57,7 +57,7 @@ func TestFabricOfProcesses(t *testing.T) {
 	dev := openFabric(t, p)
 	f := dev.Fabric()
 	require.Equal(t, node0, dev.Info().Node)
-	s, err := f.State()
+	s, err := f.State(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, [3]int{2, 1, 1}, s.Side)
 	require.Equal(t, node0, s.Node)
@@ -90,7 +90,7 @@ func TestFabricOfProcesses(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, echo(e.Ctx(), ch, make([]byte, 5000), 3))
 	require.NoError(t, dev.Close())
-	_, err = f.State()
+	_, err = f.State(t.Context())
 	require.ErrorIs(t, err, bridge.ErrClosed)
 	_, err = f.Device(e.Ctx(), node1)
 	require.ErrorIs(t, err, bridge.ErrClosed)
@@ -107,7 +107,7 @@ func TestLinksOfProcesses(t *testing.T) {
 		from, to abi.Node
 		hops     int
 	}{{node0, node1, 1}, {node1, node0, 1}, {node1, node1, 0}} {
-		hops, err := f.Route(way.from, way.to)
+		hops, err := f.Route(t.Context(), way.from, way.to)
 		require.NoError(t, err)
 		require.NotNil(t, hops)
 		require.Len(t, hops, way.hops)
@@ -121,11 +121,11 @@ func TestLinksOfProcesses(t *testing.T) {
 	require.GreaterOrEqual(t, result.Words, uint64(1000))
 	require.Zero(t, result.Wrong)
 
-	require.NoError(t, f.CutLink(node0, 0, true))
+	require.NoError(t, f.CutLink(t.Context(), node0, 0, true))
 	untilUp(t, f, 1)
 	_, err := f.TestLink(t.Context(), node0, 0, 1)
 	require.ErrorIs(t, err, bridge.ErrLinkDown)
-	require.NoError(t, f.CutLink(node0, 0, false))
+	require.NoError(t, f.CutLink(t.Context(), node0, 0, false))
 	untilUp(t, f, 0, 1)
 
 	ended, cancel := context.WithCancel(t.Context())
@@ -135,20 +135,20 @@ func TestLinksOfProcesses(t *testing.T) {
 	outside := abi.MakeNode(2, 0, 0)
 	for want, bad := range map[error][]func() error{
 		bridge.ErrNotSupported: {
-			func() error { return f.CutLink(node1, 0, true) },
+			func() error { return f.CutLink(t.Context(), node1, 0, true) },
 			func() error { _, err := f.TestLink(t.Context(), node1, 0, 1); return err },
-			func() error { return f.KillNode(node0, true) },
-			func() error { return f.SilenceNode(node0) },
+			func() error { return f.KillNode(t.Context(), node0, true) },
+			func() error { return f.SilenceNode(t.Context(), node0) },
 		},
 		bridge.ErrInvalid: {
-			func() error { return f.CutLink(outside, 0, true) },
-			func() error { return f.CutLink(node0, 2, true) },
-			func() error { return f.CutLink(node0, 6, true) },
-			func() error { return f.CutLink(node0, -1, true) },
+			func() error { return f.CutLink(t.Context(), outside, 0, true) },
+			func() error { return f.CutLink(t.Context(), node0, 2, true) },
+			func() error { return f.CutLink(t.Context(), node0, 6, true) },
+			func() error { return f.CutLink(t.Context(), node0, -1, true) },
 			func() error { _, err := f.TestLink(t.Context(), node0, 9, 1); return err },
 			func() error { _, err := f.TestLink(t.Context(), node0, 0, 0); return err },
-			func() error { _, err := f.Route(node0, outside); return err },
-			func() error { _, err := f.Route(outside, node0); return err },
+			func() error { _, err := f.Route(t.Context(), node0, outside); return err },
+			func() error { _, err := f.Route(t.Context(), outside, node0); return err },
 			func() error { _, err := f.Device(t.Context(), outside); return err },
 			func() error { _, err := f.Device(t.Context(), node0); return err },
 		},

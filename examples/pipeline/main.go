@@ -49,7 +49,7 @@ func pipeline(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	if err != nil {
 		return err
 	}
-	before, err := hostTraffic(dev)
+	before, err := hostTraffic(ctx, dev)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func pipeline(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	if err != nil || s.nodes == nil {
 		return err
 	}
-	return s.account(stdout, dev, before)
+	return s.account(ctx, stdout, dev, before)
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {

@@ -62,14 +62,14 @@ func TestNodeDies(t *testing.T) {
 	s.nodes = []fabric.Node{nfcomms.Place(1, 0, 0), nfcomms.Place(1, 1, 0)}
 	in, out, err := s.start(ctx, dev)
 	require.NoError(t, err)
-	require.NoError(t, dev.Fabric().CutLink(nfcomms.Place(1, 0, 0), 2, true))
+	require.NoError(t, dev.Fabric().CutLink(t.Context(), nfcomms.Place(1, 0, 0), 2, true))
 	require.NoError(t, s.pass(ctx, in, out))
-	require.NoError(t, dev.Fabric().KillNode(nfcomms.Place(1, 1, 0), true))
+	require.NoError(t, dev.Fabric().KillNode(t.Context(), nfcomms.Place(1, 1, 0), true))
 	for err == nil { // the first stage hears of it, and ends
 		err = in.Send(ctx, []byte{1})
 	}
 	require.ErrorIs(t, err, nfcomms.ErrClosed)
-	require.NoError(t, dev.Fabric().KillNode(nfcomms.Place(1, 1, 0), false))
+	require.NoError(t, dev.Fabric().KillNode(t.Context(), nfcomms.Place(1, 1, 0), false))
 	for err != nil && ctx.Err() == nil { // until its links are up
 		if err = dev.Reset(ctx); err == nil {
 			in, out, err = s.start(ctx, dev)

@@ -89,12 +89,12 @@ func device(ctx context.Context, dev *nfcomms.Device, n fabric.Node) (*nfcomms.D
 type traffic struct{ sent, received uint64 }
 
 // hostTraffic returns that of the node that the host is at; nothing without a fabric.
-func hostTraffic(dev *nfcomms.Device) (t traffic, err error) {
+func hostTraffic(ctx context.Context, dev *nfcomms.Device) (t traffic, err error) {
 	f := dev.Fabric()
 	if f == nil {
 		return t, nil
 	}
-	state, err := f.State()
+	state, err := f.State(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -108,8 +108,8 @@ func hostTraffic(dev *nfcomms.Device) (t traffic, err error) {
 
 // account says how much of the blocks the host's node saw: all of it once each way, if none
 // went through it from one stage to the next.
-func (s *settings) account(to io.Writer, dev *nfcomms.Device, before traffic) error {
-	after, err := hostTraffic(dev)
+func (s *settings) account(ctx context.Context, to io.Writer, dev *nfcomms.Device, before traffic) error {
+	after, err := hostTraffic(ctx, dev)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Torus is a fabric as a back end reaches it. Its methods that [bridge.Fabric] has as well are as
-// there.
+// there. Those without a context are short, or are bounded by the back end.
 type Torus interface {
 	// State returns the view of the own node.
 	State() (bridge.FabricState, error)

@@ -120,11 +120,11 @@ func TestLinksCutUnderTraffic(t *testing.T) {
 	}
 	for round := range 6 {
 		from, link := at(round%3), round%2
-		require.NoError(t, f.CutLink(from, link, true))
+		require.NoError(t, f.CutLink(t.Context(), from, link, true))
 		done := messages.Load() + 100
 		e.Until("messages go another way", func() bool { return messages.Load() > done })
-		require.NoError(t, f.CutLink(from, link, false))
-		e.Until("the link is up", func() bool { return must(f.State()).Nodes[round%3].Links[link].Up })
+		require.NoError(t, f.CutLink(t.Context(), from, link, false))
+		e.Until("the link is up", func() bool { return must(f.State(t.Context())).Nodes[round%3].Links[link].Up })
 	}
 	stop.Store(true)
 	for _, p := range calls {
@@ -163,7 +163,7 @@ func TestNodeKilledUnderTraffic(t *testing.T) {
 	e.UntilBlocked(gone, 2)
 	other := keepEchoing(e, e.Subscribe(dev, bridge.At(abi.MakeNode(0, 1, 0), abi.TargetLoopback)), 1<<20, &stop)
 
-	require.NoError(t, f.KillNode(at(1), true))
+	require.NoError(t, f.KillNode(t.Context(), at(1), true))
 	require.ErrorIs(t, e.Wait(lost), bridge.ErrDeviceLost)
 	err := e.Wait(waiting)
 	require.ErrorIs(t, err, bridge.ErrDeviceLost)
@@ -174,7 +174,7 @@ func TestNodeKilledUnderTraffic(t *testing.T) {
 	require.ErrorIs(t, gone.Reset(e.Ctx()), bridge.ErrDeviceLost, "it is dead")
 	require.False(t, other.Over())
 
-	require.NoError(t, f.KillNode(at(1), false))
+	require.NoError(t, f.KillNode(t.Context(), at(1), false))
 	e.Until("the node is there again", func() bool { return gone.Reset(e.Ctx()) == nil })
 	e.Echo(e.Subscribe(dev, bridge.At(at(1), abi.TargetLoopback)), []byte("again"))
 	running, err := gone.Running(e.Ctx(), hold.ID)

@@ -44,7 +44,7 @@ func TestFabric(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	f := openTorus(t, "torus=3x2x1").Fabric()
 	state := func() bridge.FabricState {
-		s, err := f.State()
+		s, err := f.State(t.Context())
 		require.NoError(t, err)
 		return s
 	}
@@ -64,32 +64,32 @@ func TestFabric(t *testing.T) {
 	require.False(t, s.Nodes[0].Links[4].Joined, "a side of one has no links")
 
 	to := abi.MakeNode(1, 0, 0)
-	hops, err := f.Route(abi.MakeNode(0, 0, 0), to)
+	hops, err := f.Route(t.Context(), abi.MakeNode(0, 0, 0), to)
 	require.NoError(t, err)
 	require.Equal(t, []bridge.FabricHop{{Link: 0}}, hops)
-	require.NoError(t, f.CutLink(to, 1, true))
+	require.NoError(t, f.CutLink(t.Context(), to, 1, true))
 	e.Until("another way", func() bool {
-		hops, err := f.Route(abi.MakeNode(0, 0, 0), to)
+		hops, err := f.Route(t.Context(), abi.MakeNode(0, 0, 0), to)
 		require.NoError(t, err)
 		return len(hops) > 1
 	})
-	require.NoError(t, f.CutLink(to, 1, false))
-	require.NoError(t, f.KillNode(to, true))
+	require.NoError(t, f.CutLink(t.Context(), to, 1, false))
+	require.NoError(t, f.KillNode(t.Context(), to, true))
 	e.Until("the node is dead", func() bool { return !state().Nodes[1].Alive })
-	require.NoError(t, f.KillNode(to, false))
+	require.NoError(t, f.KillNode(t.Context(), to, false))
 	e.Until("its link is up", func() bool { return state().Nodes[0].Links[0].Up })
-	require.NoError(t, f.SilenceNode(to))
+	require.NoError(t, f.SilenceNode(t.Context(), to))
 	require.True(t, state().Nodes[0].Links[0].Up, "nothing hung up")
 	e.Until("its silence is heard", func() bool { s := state(); return !s.Nodes[1].Alive && !s.Nodes[0].Links[0].Up })
-	require.NoError(t, f.KillNode(to, false))
+	require.NoError(t, f.KillNode(t.Context(), to, false))
 	e.Until("it is there again", func() bool { return state().Nodes[0].Links[0].Up })
 	for _, err := range []error{
-		f.CutLink(abi.MakeNode(3, 0, 0), 0, true), f.CutLink(to, 4, true), f.CutLink(to, 6, true), f.KillNode(abi.MakeNode(0, 2, 0), true),
-		f.SilenceNode(abi.MakeNode(0, 2, 0)),
+		f.CutLink(t.Context(), abi.MakeNode(3, 0, 0), 0, true), f.CutLink(t.Context(), to, 4, true), f.CutLink(t.Context(), to, 6, true), f.KillNode(t.Context(), abi.MakeNode(0, 2, 0), true),
+		f.SilenceNode(t.Context(), abi.MakeNode(0, 2, 0)),
 	} {
 		require.ErrorIs(t, err, bridge.ErrInvalid)
 	}
-	_, err = f.Route(to, abi.MakeNode(0, 0, 1))
+	_, err = f.Route(t.Context(), to, abi.MakeNode(0, 0, 1))
 	require.ErrorIs(t, err, bridge.ErrInvalid)
 }
 
@@ -97,7 +97,7 @@ func TestFabric(t *testing.T) {
 func TestLinkOfATorus(t *testing.T) {
 	f := openTorus(t, "torus=2x1x1").Fabric()
 	require.Eventually(t, func() bool {
-		s, err := f.State()
+		s, err := f.State(t.Context())
 		return err == nil && s.Nodes[0].Links[0].Up
 	}, time.Minute, time.Millisecond)
 	got, err := f.TestLink(t.Context(), 0, 0, 1000)
@@ -107,7 +107,7 @@ func TestLinkOfATorus(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrInvalid)
 	_, err = f.TestLink(t.Context(), 0, 2, 1)
 	require.ErrorIs(t, err, bridge.ErrInvalid, "it leads nowhere")
-	require.NoError(t, f.CutLink(0, 0, true))
+	require.NoError(t, f.CutLink(t.Context(), 0, 0, true))
 	_, err = f.TestLink(t.Context(), 0, 0, 1<<30)
 	require.ErrorIs(t, err, bridge.ErrLinkDown)
 }
@@ -118,7 +118,7 @@ func TestFabricOfAClosedDevice(t *testing.T) {
 	f := dev.(bridge.FabricNode).Fabric()
 	require.NoError(t, dev.Close())
 	require.NoError(t, dev.Close())
-	_, err := f.State()
+	_, err := f.State(t.Context())
 	require.ErrorIs(t, err, bridge.ErrClosed)
-	require.ErrorIs(t, f.KillNode(abi.MakeNode(1, 0, 0), true), bridge.ErrClosed)
+	require.ErrorIs(t, f.KillNode(t.Context(), abi.MakeNode(1, 0, 0), true), bridge.ErrClosed)
 }

@@ -16,7 +16,7 @@ import (
 func TestHostWindows(t *testing.T) {
 	dev := openTorus(t, "torus=3x1x1")
 	bridgetest.RunHostWindows(t, dev, dev.Fabric())
-	s, err := dev.Fabric().State()
+	s, err := dev.Fabric().State(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, s.Nodes[0].PageHits)
 	require.Positive(t, s.Nodes[0].PageMisses)
@@ -32,7 +32,7 @@ func TestHostWindowsEnd(t *testing.T) {
 	require.NoError(t, f.Put(t.Context(), w.Remote(), 99, []byte{3}))
 	require.Equal(t, byte(3), mem[99])
 	windows := func() (n, bytes uint64) {
-		s, err := f.State()
+		s, err := f.State(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, s.Nodes[1].Windows)
 		return s.Nodes[0].Windows, s.Nodes[0].WindowBytes
@@ -40,7 +40,7 @@ func TestHostWindowsEnd(t *testing.T) {
 	n, size := windows()
 	require.EqualValues(t, 1, n)
 	require.EqualValues(t, 100, size)
-	require.NoError(t, f.KillNode(w.Remote().Node, true))
+	require.NoError(t, f.KillNode(t.Context(), w.Remote().Node, true))
 	bridgetest.NewEnv(t).Until("the node is dead", func() bool {
 		late, err := f.Window(t.Context(), mem, bridge.WindowRead)
 		if err == nil {
@@ -48,7 +48,7 @@ func TestHostWindowsEnd(t *testing.T) {
 		}
 		return errors.Is(err, bridge.ErrDeviceLost)
 	})
-	require.NoError(t, f.KillNode(w.Remote().Node, false))
+	require.NoError(t, f.KillNode(t.Context(), w.Remote().Node, false))
 	bridgetest.NewEnv(t).Until("the node is there again, without the window", func() bool {
 		return errors.Is(f.Put(t.Context(), w.Remote(), 0, []byte{3}), bridge.ErrNotSubscribed)
 	})

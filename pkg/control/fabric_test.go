@@ -146,7 +146,7 @@ type fakeFabric struct {
 	test  func(ctx context.Context) (bridge.LinkTest, error)
 }
 
-func (f *fakeFabric) State() (bridge.FabricState, error) { return f.state, nil }
+func (f *fakeFabric) State(context.Context) (bridge.FabricState, error) { return f.state, nil }
 func (f *fakeFabric) TestLink(ctx context.Context, _ abi.Node, _ int, _ uint64) (bridge.LinkTest, error) {
 	return f.test(ctx)
 }

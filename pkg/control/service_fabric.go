@@ -46,12 +46,12 @@ func (v fabricService) fabric(field, name string) (*device, nfcomms.Fabric, erro
 }
 
 // GetFabric counts nodes and links.
-func (v fabricService) GetFabric(_ context.Context, req *nfcommsv1.GetFabricRequest) (*nfcommsv1.GetFabricResponse, error) {
+func (v fabricService) GetFabric(ctx context.Context, req *nfcommsv1.GetFabricRequest) (*nfcommsv1.GetFabricResponse, error) {
 	d, f, err := v.fabric("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	state, err := f.State()
+	state, err := f.State(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +77,13 @@ type nodeAt struct {
 func (n nodeAt) key() string { return fmt.Sprintf("%010d", n.index) }
 
 // ListNodes lists the nodes.
-func (v fabricService) ListNodes(_ context.Context, req *nfcommsv1.ListNodesRequest) (*nfcommsv1.ListNodesResponse, error) {
+func (v fabricService) ListNodes(ctx context.Context, req *nfcommsv1.ListNodesRequest) (*nfcommsv1.ListNodesResponse, error) {
 	d, f, err := v.fabric("parent", req.GetParent())
 	if err != nil {
 		return nil, err
 	}
 	resp := &nfcommsv1.ListNodesResponse{ReadTime: timestamppb.Now()}
-	state, err := f.State()
+	state, err := f.State(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func parseNode(field, text string) (abi.Node, error) {
 }
 
 // linkOf returns the link of a request: one that leads to another node.
-func linkOf(f nfcomms.Fabric, req interface {
+func linkOf(ctx context.Context, f nfcomms.Fabric, req interface {
 	GetNode() string
 	GetLink() string
 }) (abi.Node, fabric.Link, error) {
@@ -160,7 +160,7 @@ func linkOf(f nfcomms.Fabric, req interface {
 	if err != nil {
 		return 0, 0, invalid("link", "%v", err)
 	}
-	state, err := f.State()
+	state, err := f.State(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -172,7 +172,7 @@ func linkOf(f nfcomms.Fabric, req interface {
 }
 
 // GetRoute asks the nodes on the way.
-func (v fabricService) GetRoute(_ context.Context, req *nfcommsv1.GetRouteRequest) (*nfcommsv1.GetRouteResponse, error) {
+func (v fabricService) GetRoute(ctx context.Context, req *nfcommsv1.GetRouteRequest) (*nfcommsv1.GetRouteResponse, error) {
 	_, f, err := v.fabric("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -185,11 +185,11 @@ func (v fabricService) GetRoute(_ context.Context, req *nfcommsv1.GetRouteReques
 	if err != nil {
 		return nil, err
 	}
-	state, err := f.State()
+	state, err := f.State(ctx)
 	if err != nil {
 		return nil, err
 	}
-	hops, err := f.Route(from, to)
+	hops, err := f.Route(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -205,17 +205,17 @@ func (v fabricService) GetRoute(_ context.Context, req *nfcommsv1.GetRouteReques
 }
 
 // CutLink cuts a link.
-func (v fabricService) CutLink(_ context.Context, req *nfcommsv1.CutLinkRequest) (*nfcommsv1.CutLinkResponse, error) {
-	return &nfcommsv1.CutLinkResponse{}, v.cut(req, true)
+func (v fabricService) CutLink(ctx context.Context, req *nfcommsv1.CutLinkRequest) (*nfcommsv1.CutLinkResponse, error) {
+	return &nfcommsv1.CutLinkResponse{}, v.cut(ctx, req, true)
 }
 
 // MendLink mends a link.
-func (v fabricService) MendLink(_ context.Context, req *nfcommsv1.MendLinkRequest) (*nfcommsv1.MendLinkResponse, error) {
-	return &nfcommsv1.MendLinkResponse{}, v.cut(req, false)
+func (v fabricService) MendLink(ctx context.Context, req *nfcommsv1.MendLinkRequest) (*nfcommsv1.MendLinkResponse, error) {
+	return &nfcommsv1.MendLinkResponse{}, v.cut(ctx, req, false)
 }
 
 // cut cuts or mends the link of a request.
-func (v fabricService) cut(req interface {
+func (v fabricService) cut(ctx context.Context, req interface {
 	GetName() string
 	GetNode() string
 	GetLink() string
@@ -224,11 +224,11 @@ func (v fabricService) cut(req interface {
 	if err != nil {
 		return err
 	}
-	n, l, err := linkOf(f, req)
+	n, l, err := linkOf(ctx, f, req)
 	if err != nil {
 		return err
 	}
-	return f.CutLink(n, int(l), cut)
+	return f.CutLink(ctx, n, int(l), cut)
 }
 
 // TestLink tests a link for a time, or for so many words.
@@ -237,7 +237,7 @@ func (v fabricService) TestLink(ctx context.Context, req *nfcommsv1.TestLinkRequ
 	if err != nil {
 		return nil, err
 	}
-	n, l, err := linkOf(f, req)
+	n, l, err := linkOf(ctx, f, req)
 	if err != nil {
 		return nil, err
 	}

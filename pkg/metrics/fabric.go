@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"context"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -58,6 +60,9 @@ const (
 	sumCount
 )
 
+// fabricTime bounds how long a scrape waits for a device that is a node.
+const fabricTime = time.Second
+
 // fabricsMost is how many devices have fabric series of their own: 20 each.
 const fabricsMost = 32
 
@@ -94,6 +99,13 @@ type fabricPage struct {
 	sums         [sumCount]uint64
 }
 
+// stateOf asks a device.
+func stateOf(dev *nfcomms.Device) (nfcomms.FabricState, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), fabricTime)
+	defer cancel()
+	return dev.Fabric().State(ctx)
+}
+
 // Describe sends what Collect may send.
 func (c *fabricCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range fabricDescs {
@@ -107,9 +119,9 @@ func (c *fabricCollector) Collect(ch chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	pages, kept := map[string]*fabricPage{}, map[*nfcomms.Device]*fabricTable{}
 	for _, e := range c.open() {
-		state, err := e.dev.Fabric().State()
+		state, err := stateOf(e.dev)
 		if err != nil {
-			continue // it was closed meanwhile
+			continue // it was closed meanwhile, or does not answer
 		}
 		table := c.tables[e.dev]
 		if table == nil {

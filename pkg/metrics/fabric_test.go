@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"os"
@@ -22,7 +23,7 @@ type fakeFabric struct {
 	state bridge.FabricState
 }
 
-func (f *fakeFabric) State() (bridge.FabricState, error) { return f.state, nil }
+func (f *fakeFabric) State(context.Context) (bridge.FabricState, error) { return f.state, nil }
 
 // Fabric is what a test has set.
 func (f *fake) Fabric() bridge.Fabric {

@@ -90,12 +90,14 @@ func (brokenChannel) ReceiveIndFunc(context.Context, uint64, func() ([]byte, err
 
 type brokenFabric struct{}
 
-func (brokenFabric) State() (FabricState, error)                             { return FabricState{}, errBroken }
-func (brokenFabric) Route(abi.Node, abi.Node) ([]FabricHop, error)           { return nil, errBroken }
+func (brokenFabric) State(context.Context) (FabricState, error) { return FabricState{}, errBroken }
+func (brokenFabric) Route(context.Context, abi.Node, abi.Node) ([]FabricHop, error) {
+	return nil, errBroken
+}
 func (brokenFabric) Device(context.Context, abi.Node) (bridge.Device, error) { return nil, errBroken }
-func (brokenFabric) CutLink(abi.Node, int, bool) error                       { return errBroken }
-func (brokenFabric) KillNode(abi.Node, bool) error                           { return errBroken }
-func (brokenFabric) SilenceNode(abi.Node) error                              { return errBroken }
+func (brokenFabric) CutLink(context.Context, abi.Node, int, bool) error      { return errBroken }
+func (brokenFabric) KillNode(context.Context, abi.Node, bool) error          { return errBroken }
+func (brokenFabric) SilenceNode(context.Context, abi.Node) error             { return errBroken }
 func (brokenFabric) Put(context.Context, FabricWindow, uint64, []byte) error { return errBroken }
 func (brokenFabric) Get(context.Context, FabricWindow, uint64, []byte) error { return errBroken }
 func (brokenFabric) TestLink(context.Context, abi.Node, int, uint64) (LinkTest, error) {

@@ -17,13 +17,15 @@ func (f fabric) bridge() bridge.Fabric { return f.dev.dev.(bridge.FabricNode).Fa
 // at is the address of the device of another node.
 func (f fabric) at(n FabricPlace) string { return fmt.Sprintf("%s node %v", f.dev.address, n) }
 
-func (f fabric) State() (FabricState, error) {
-	s, err := f.bridge().State()
+func (f fabric) State(ctx context.Context) (FabricState, error) {
+	do := func() (FabricState, error) { return f.bridge().State(ctx) }
+	s, err := behind(ctx, &f.dev.late, do, nil)
 	return s, f.dev.fail(opFabricState, 0, err)
 }
 
-func (f fabric) Route(from, to FabricPlace) ([]FabricHop, error) {
-	hops, err := f.bridge().Route(from, to)
+func (f fabric) Route(ctx context.Context, from, to FabricPlace) ([]FabricHop, error) {
+	do := func() ([]FabricHop, error) { return f.bridge().Route(ctx, from, to) }
+	hops, err := behind(ctx, &f.dev.late, do, nil)
 	return hops, f.dev.fail(opRoute, 0, err)
 }
 
@@ -33,16 +35,22 @@ func (f fabric) Device(ctx context.Context, n FabricPlace) (bridge.Device, error
 	return dev, f.dev.fail(opOpen, 0, err)
 }
 
-func (f fabric) CutLink(n FabricPlace, link int, cut bool) error {
-	return f.dev.fail(opCutLink, 0, f.bridge().CutLink(n, link, cut))
+// change makes a call that changes the fabric. It is not taken back where it ends late.
+func (f fabric) change(ctx context.Context, op string, do func() error) error {
+	_, err := behind(ctx, &f.dev.late, func() (struct{}, error) { return struct{}{}, do() }, nil)
+	return f.dev.fail(op, 0, err)
 }
 
-func (f fabric) KillNode(n FabricPlace, dead bool) error {
-	return f.dev.fail(opKillNode, 0, f.bridge().KillNode(n, dead))
+func (f fabric) CutLink(ctx context.Context, n FabricPlace, link int, cut bool) error {
+	return f.change(ctx, opCutLink, func() error { return f.bridge().CutLink(ctx, n, link, cut) })
 }
 
-func (f fabric) SilenceNode(n FabricPlace) error {
-	return f.dev.fail(opSilenceNode, 0, f.bridge().SilenceNode(n))
+func (f fabric) KillNode(ctx context.Context, n FabricPlace, dead bool) error {
+	return f.change(ctx, opKillNode, func() error { return f.bridge().KillNode(ctx, n, dead) })
+}
+
+func (f fabric) SilenceNode(ctx context.Context, n FabricPlace) error {
+	return f.change(ctx, opSilenceNode, func() error { return f.bridge().SilenceNode(ctx, n) })
 }
 
 func (f fabric) TestLink(ctx context.Context, n FabricPlace, link int, words uint64) (LinkTest, error) {

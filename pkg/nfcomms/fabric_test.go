@@ -4,6 +4,7 @@ package nfcomms
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -132,13 +133,13 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 	require.NoError(t, over.Close())
 	result := func(_ any, err error) error { return err }
 	for want, err := range map[string]error{
-		"cut link " + sim + ": link 7 of node 0: no such node or link in this mesh: invalid argument":   f.CutLink(here, 7, true),
-		"cut link " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                   f.CutLink(none, 0, true),
-		"kill node " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                  f.KillNode(none, true),
-		"silence node " + sim + ": device closed":                                                       closed.SilenceNode(here),
+		"cut link " + sim + ": link 7 of node 0: no such node or link in this mesh: invalid argument":   f.CutLink(ctx, here, 7, true),
+		"cut link " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                   f.CutLink(ctx, none, 0, true),
+		"kill node " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                  f.KillNode(ctx, none, true),
+		"silence node " + sim + ": device closed":                                                       closed.SilenceNode(ctx, here),
 		"test link " + sim + ": link -1 of node 0: no such node or link in this mesh: invalid argument": result(f.TestLink(ctx, here, -1, 1)),
-		"route " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                      result(f.Route(here, none)),
-		"state of the fabric of " + sim + ": device closed":                                             result(closed.State()),
+		"route " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                      result(f.Route(ctx, here, none)),
+		"state of the fabric of " + sim + ": device closed":                                             result(closed.State(ctx)),
 		"make window " + sim + ": window of 0 bytes, access 0: invalid argument":                        result(f.Window(ctx, nil, 0)),
 		"put " + sim + ": 1 bytes at offset 0 of window 4d of node 0: no such window":                   f.Put(ctx, FabricWindow{Node: here, Key: 77}, 0, []byte{1}),
 		"get " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                        f.Get(ctx, FabricWindow{Node: none}, 0, nil),
@@ -150,4 +151,24 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 		require.EqualError(t, err, want)
 		require.Empty(t, bridgetest.Stutter(err.Error()), err)
 	}
+}
+
+// TestFabricWithAnEndedContext: the calls of a fabric do nothing then.
+func TestFabricWithAnEndedContext(t *testing.T) {
+	f := openSim(t, "sim:?torus=2x1x1").Fabric()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	at := Place(1, 0, 0)
+	_, state := f.State(ctx)
+	_, route := f.Route(ctx, Place(0, 0, 0), at)
+	for _, err := range []error{state, route, f.CutLink(ctx, at, 0, true), f.KillNode(ctx, at, true), f.SilenceNode(ctx, at)} {
+		require.ErrorIs(t, err, ErrWithdrawn)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	there, err := f.State(t.Context())
+	require.NoError(t, err)
+	require.True(t, there.Nodes[1].Alive)
+	hops, err := f.Route(t.Context(), Place(0, 0, 0), at)
+	require.NoError(t, err)
+	require.NotEmpty(t, hops)
 }

@@ -61,7 +61,7 @@ func TestWindowRules(t *testing.T) {
 			p.Clear()
 			return p
 		})
-		state, err := dev.Fabric().State()
+		state, err := dev.Fabric().State(t.Context())
 		require.NoError(t, err)
 		require.Positive(t, state.Nodes[x].PageHits)
 		require.Positive(t, state.Nodes[x].PageMisses)

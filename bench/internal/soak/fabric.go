@@ -103,7 +103,7 @@ func (s *soakedFabric) round(ctx context.Context, b *Books, chance *rand.Rand, l
 	victim, err := s.inject(ctx, b, chance, length)
 	close(asked)
 	all.Wait()
-	s.books(b, victim)
+	s.books(calm, b, victim)
 	return err
 }
 
@@ -115,7 +115,7 @@ func (s *soakedFabric) open(ctx context.Context) (err error) {
 	if s.dev, err = nfcomms.Open(ctx, s.address); err != nil {
 		return err
 	}
-	state, err := s.dev.Fabric().State()
+	state, err := s.dev.Fabric().State(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,9 +171,9 @@ func (s *soakedFabric) inject(ctx context.Context, b *Books, chance *rand.Rand, 
 func (s *soakedFabric) kill(ctx context.Context, b *Books, n *soakedNode, silent bool) (err error) {
 	fault, since := faultNode, time.Now()
 	if silent {
-		fault, err = faultSilent, s.dev.Fabric().SilenceNode(n.place())
+		fault, err = faultSilent, s.dev.Fabric().SilenceNode(ctx, n.place())
 	} else {
-		err = s.dev.Fabric().KillNode(n.place(), true)
+		err = s.dev.Fabric().KillNode(ctx, n.place(), true)
 	}
 	if err != nil {
 		return err
@@ -192,12 +192,12 @@ func (s *soakedFabric) kill(ctx context.Context, b *Books, n *soakedNode, silent
 			b.wrong("%s: nobody noticed within %v that %v was gone", p.name, soakPatience, n.place())
 		}
 	}
-	return s.dev.Fabric().KillNode(n.place(), false)
+	return s.dev.Fabric().KillNode(context.WithoutCancel(ctx), n.place(), false)
 }
 
 // cut cuts a link for a moment.
 func (s *soakedFabric) cut(ctx context.Context, b *Books, chance *rand.Rand) error {
-	state, err := s.dev.Fabric().State()
+	state, err := s.dev.Fabric().State(ctx)
 	if err != nil {
 		return err
 	}
@@ -205,16 +205,16 @@ func (s *soakedFabric) cut(ctx context.Context, b *Books, chance *rand.Rand) err
 	if !state.Nodes[0].Links[link].Joined {
 		return nil // a torus with one node a side has no such links
 	}
-	if err := s.dev.Fabric().CutLink(n.place(), link, true); err != nil {
+	if err := s.dev.Fabric().CutLink(ctx, n.place(), link, true); err != nil {
 		return err
 	}
 	b.fault(faultCut)
 	soakSleep(ctx, time.Duration(chance.Int64N(int64(soakCutMost))))
-	return s.dev.Fabric().CutLink(n.place(), link, false)
+	return s.dev.Fabric().CutLink(context.WithoutCancel(ctx), n.place(), link, false)
 }
 
 // books takes what the exchanges came to.
-func (s *soakedFabric) books(b *Books, victim *soakedNode) {
+func (s *soakedFabric) books(ctx context.Context, b *Books, victim *soakedNode) {
 	for _, p := range s.parties {
 		hit := victim != nil && slices.Contains(p.nodes, victim)
 		b.add(p.end)
@@ -228,7 +228,7 @@ func (s *soakedFabric) books(b *Books, victim *soakedNode) {
 			b.count(faultAlive, p.end.Resets)
 		}
 	}
-	state, err := s.dev.Fabric().State()
+	state, err := s.dev.Fabric().State(ctx)
 	if err != nil {
 		b.wrong("state of the fabric: %v", err)
 		return

@@ -122,7 +122,7 @@ func TestSoakFindsWhatJointsSpoil(t *testing.T) {
 		p.end = e.run(t.Context(), nil)
 	}
 	b := Books{Faults: make(map[string]uint64)}
-	s.books(&b, nil)
+	s.books(t.Context(), &b, nil)
 	require.EqualValues(t, 2, b.Wrong)
 	require.Contains(t, b.First, "joint of ")
 	require.Contains(t, b.First, "came back changed")

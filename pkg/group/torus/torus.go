@@ -18,7 +18,7 @@ func Open(ctx context.Context, dev *nfcomms.Device, members int) (*group.Relayed
 	if fabric == nil {
 		return nil, fmt.Errorf("members on nodes: no fabric: %w", nfcomms.ErrNotSupported)
 	}
-	state, err := fabric.State()
+	state, err := fabric.State(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func TestNodeDies(t *testing.T) {
 				for range 3 {
 					<-joined
 				}
-				if err := dev.Fabric().KillNode(nfcomms.Place(2, 0, 0), true); err != nil {
+				if err := dev.Fabric().KillNode(t.Context(), nfcomms.Place(2, 0, 0), true); err != nil {
 					return err
 				}
 			}
