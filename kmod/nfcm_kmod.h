@@ -15,6 +15,8 @@
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
  *	leaf	pool_lock		workers that pin, charged memory
+ *	leaf	workers_lock		what is given to the threads that pin; also below
+ *					pool_lock
  *	leaf	users_lock		users; also below nfcm_controller.lock
  *
  * Functions assert what their callers hold. nfcm_mailbox_unlock() completes what
@@ -422,6 +424,7 @@ void nfcm_channel_step(struct nfcm_channel *ch);
 void nfcm_op_finish(struct nfcm_op *op);
 void nfcm_pins_run(struct nfcm_op *op);
 void nfcm_pins_queue(struct nfcm_op *op);
+void nfcm_pins_serve(struct nfcm_op *op);
 void nfcm_chunk_let_go(struct nfcm_chunk *chunk);
 void nfcm_channel_put(struct nfcm_channel *ch);
 
@@ -429,11 +432,11 @@ void nfcm_channel_put(struct nfcm_channel *ch);
 void nfcm_debugfs_init(void);
 void nfcm_debugfs_exit(void);
 void nfcm_users_fini(void);
+void nfcm_workers_fini(void);
 
 /* ---- nfcm_main.c, nfcm_hw.c: the module and the registers ---- */
 
 extern struct class nfcm_class;
-extern struct workqueue_struct *nfcm_pin_wq;
 extern struct workqueue_struct *nfcm_unpin_wq;
 extern struct workqueue_struct *nfcm_wq;
 extern struct kmem_cache *nfcm_op_cache;
@@ -483,7 +486,7 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
-/* ---- nfcm_user.c, nfcm_import.c, nfcm_map.c: users, what devices reach: nfcm_memory.h ---- */
+/* ---- nfcm_user.c, nfcm_worker.c, nfcm_import.c, nfcm_map.c: users, threads: nfcm_memory.h ---- */
 
 /* ---- nfcm_op.c, nfcm_pin.c, nfcm_chunk.c, nfcm_pool.c, nfcm_region.c, nfcm_client.c: ops ---- */
 

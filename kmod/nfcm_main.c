@@ -78,7 +78,6 @@ struct class nfcm_class = {
 	.dev_groups = nfcm_groups,
 };
 
-struct workqueue_struct *nfcm_pin_wq;
 struct workqueue_struct *nfcm_unpin_wq;
 struct workqueue_struct *nfcm_wq;
 struct kmem_cache *nfcm_op_cache;
@@ -115,19 +114,14 @@ static int make_shared(void)
 						   sizeof_field(struct nfcm_op,
 								c),
 						   NULL);
-	/* Pinning may wait for the caller's own page faults, the watch must not. */
-	nfcm_pin_wq = alloc_workqueue("nfcomms_pin", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	nfcm_unpin_wq = alloc_workqueue("nfcomms_unpin", WQ_UNBOUND, 0);
 	nfcm_wq = alloc_workqueue("nfcomms", WQ_UNBOUND | WQ_HIGHPRI, 0);
-	return nfcm_op_cache && nfcm_pin_wq && nfcm_unpin_wq && nfcm_wq ?
-		       0 :
-		       -ENOMEM;
+	return nfcm_op_cache && nfcm_unpin_wq && nfcm_wq ? 0 : -ENOMEM;
 }
 
 static void free_shared(void)
 {
-	if (nfcm_pin_wq)
-		destroy_workqueue(nfcm_pin_wq);
+	nfcm_workers_fini();
 	if (nfcm_unpin_wq)
 		destroy_workqueue(nfcm_unpin_wq);
 	if (nfcm_wq)

@@ -63,7 +63,7 @@ struct nfcm_pins {
 	struct task_struct *pin_task; /* pins itself when it unlocks the mailbox */
 	/* The rest is for nfcm_pool.c, under its lock. */
 	struct nfcm_user *user; /* whose workers and memory it shares */
-	struct list_head node; /* in file->pinning, or in user->lacking */
+	struct list_head node; /* in file->pinning, in user->lacking, or given to a worker */
 	struct list_head holder; /* in user->holders */
 	struct delayed_work timer; /* while it lacks */
 	struct task_struct *worker; /* that pins for it */
@@ -173,6 +173,10 @@ int nfcm_pool_register(struct nfcm_user *user, struct mm_struct *mm,
 		       unsigned long limit, unsigned long pages);
 void nfcm_pool_forget(struct nfcm_user *user, struct mm_struct *mm,
 		      unsigned long pages);
+
+/* ---- nfcm_worker.c ---- */
+
+void nfcm_worker_give(struct nfcm_op *op);
 
 /* ---- nfcm_region.c, nfcm_map.c, nfcm_import.c ---- */
 

@@ -328,7 +328,7 @@ void nfcm_pins_deny(struct nfcm_op *op)
 /* Have a worker pin for an operation. It has busy, and a hold. No locks. */
 void nfcm_pins_queue(struct nfcm_op *op)
 {
-	if (op->pins.region) /* it waits for nobody's memory */
+	if (op->pins.region)
 		queue_work(nfcm_wq, &op->pins.work);
 	else if (!nfcm_pool_queue(op))
 		nfcm_pins_deny(op);
@@ -370,18 +370,20 @@ static bool pin_for(struct nfcm_op *op)
 	return again;
 }
 
-/* A worker's turn with an operation. */
+/* Cut more of registered memory, which waits for no page. */
 void nfcm_pins_work(struct work_struct *work)
 {
 	struct nfcm_op *op = container_of(work, struct nfcm_op, pins.work);
-	bool again;
 
-	if (op->pins.region) {
-		pin_runs(op);
-		nfcm_op_release_hold(op);
-		return;
-	}
-	again = nfcm_pool_begin(op) && pin_for(op);
+	pin_runs(op);
+	nfcm_op_release_hold(op);
+}
+
+/* A worker's turn with an operation. */
+void nfcm_pins_serve(struct nfcm_op *op)
+{
+	bool again = nfcm_pool_begin(op) && pin_for(op);
+
 	nfcm_pool_end(op);
 	if (again)
 		nfcm_pins_queue(op);

@@ -13,7 +13,7 @@
 #include "nfcm_kmod.h"
 
 enum {
-	USER_WORKERS = 64, /* of the 512 that the queue has for all */
+	USER_WORKERS = 64, /* of the 512 threads that there are for all */
 	FILE_WORKERS = 16,
 };
 
@@ -49,7 +49,7 @@ static void serve(struct nfcm_user *user)
 		op->pins.pool = NFCM_POOL_SERVED;
 		file->workers++;
 		user->workers++;
-		queue_work(nfcm_pin_wq, &op->pins.work);
+		nfcm_worker_give(op);
 		queue_up(file);
 	}
 }
@@ -332,7 +332,6 @@ bool nfcm_pool_begin(struct nfcm_op *op)
 {
 	bool wanted;
 
-	allow_signal(SIGKILL); /* from nfcm_pool_leave() */
 	spin_lock(&pool_lock);
 	op->pins.pool = NFCM_POOL_NOTHING; /* it may be queued for more again */
 	op->pins.worker = current;
@@ -353,7 +352,7 @@ void nfcm_pool_end(struct nfcm_op *op)
 	queue_up(file);
 	serve(file->user);
 	spin_unlock(&pool_lock);
-	disallow_signal(SIGKILL); /* forgets one that came */
+	flush_signals(current); /* also one that came when it waited no more */
 }
 
 /* ---- regions ---- */

@@ -4,11 +4,13 @@
  * than the device serves at once, does not keep others from their own.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -110,6 +112,41 @@ CASE(transfers_that_stall_by_the_hundred)
 	check_pins();
 }
 
+/* The value of a line of a process's status; zero if the process is gone. */
+static uint64_t status_of(const char *pid, const char *line)
+{
+	char path[300], text[4096];
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/status", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, line);
+	return at && !strncmp(text, "Name:\tkworker", 13) ?
+		       strtoull(at + strlen(line), NULL, 16) :
+		       0;
+}
+
+/* The workers of the kernel's queues serve every driver: no signal ends their waits. */
+static void check_kworkers(void)
+{
+	DIR *all = opendir("/proc");
+	struct dirent *e;
+
+	REQUIRE(all);
+	while ((e = readdir(all)))
+		if (*e->d_name >= '1' && *e->d_name <= '9')
+			CHECK_EQ(status_of(e->d_name, "\nSigCgt:\t") >>
+						 (SIGKILL - 1) &
+					 1,
+				 0);
+	closedir(all);
+}
+
 /*
  * An operation that waits for memory can be cancelled, and its file be closed.
  */
@@ -123,6 +160,7 @@ CASE(a_worker_leaves_a_page_that_does_not_come)
 	CHECK_EQ(start(fd, "hold", 2, &first), NFC_OK);
 	stall_worker(fd, subscribe(fd, first), &memory);
 	await_fault(&memory);
+	check_kworkers();
 	CHECK_EQ(cancel(fd, 2), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
