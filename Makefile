@@ -1,6 +1,6 @@
 # "make" lists the targets.
 GO         ?= go
-FUZZTIME   ?= 5s
+FUZZTIME   ?= 2s
 SOAK       ?= 5m
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
@@ -19,7 +19,8 @@ GOTEST      = $(GO) test -race -count=1 -timeout 30m
 # over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -count=1 -timeout 30m -json
 FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
-	$(FULLTEST) -run 'TestConformance|TestSoak|TestChaos' ./internal/sim && \
+	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos' ./internal/sim && \
+	$(FULLTEST) -run 'TestConformance(Of|One|Four)/(crowd|huge|ledger|stats)' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
 	$(FULLTEST) -run TestWalk ./internal/proto && \
 	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
@@ -135,7 +136,7 @@ soak: deps-build ## abuse the daemon on all its listeners for SOAK (5m) each way
 	@$(GO) test -count=1 -timeout 6h -v -run 'Soak|Killed' ./cmd/nfcommsd -soak $(SOAK)
 
 .PHONY: fuzz-smoke
-fuzz-smoke: deps ## every fuzz target for FUZZTIME (5s) each
+fuzz-smoke: deps ## every fuzz target for FUZZTIME (2s) each
 	@scripts/fuzz-smoke.sh
 
 .PHONY: package

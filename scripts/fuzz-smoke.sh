@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Run every fuzz target, of Go and of C, for a short while, one after the other.
-# FUZZTIME is the time for each, 5s by default. What a Go target finds is written
+# FUZZTIME is the time for each, 2s by default. What a Go target finds is written
 # below the testdata folder of its package and replayed by every later test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-time=${FUZZTIME:-5s}
+time=${FUZZTIME:-2s}
 passed=0 failed=0
 
 # fuzz COMMAND…: run one and count it.
