@@ -5,6 +5,7 @@
 #	scripts/vm-kernel.sh release     the kernel of this Debian release
 #	scripts/vm-kernel.sh backports   the current stable kernel, from backports
 #	scripts/vm-kernel.sh arm64       that of this Debian release for arm64
+#	scripts/vm-kernel.sh newest      headers only: the newest kernel, from trixie-backports
 #
 # The folder holds vmlinuz, config, version and build, the KDIR for modules:
 # make -C kmod KDIR=$(scripts/vm-kernel.sh release)/build
@@ -16,13 +17,13 @@ cd "$(dirname "$0")/.."
 kind=${1:-}
 arch=amd64
 case $kind in
-release | backports) ;;
+release | backports | newest) ;;
 arm64)
 	arch=arm64
 	# shellcheck disable=SC2034 # of vm-apt.sh
 	VM_FOREIGN=arm64
 	;;
-*) vm_die "usage: $0 release|backports|arm64" ;;
+*) vm_die "usage: $0 release|backports|arm64|newest" ;;
 esac
 dir=$VM_CACHE/kernel-$kind
 
@@ -42,6 +43,19 @@ fix_headers() {
 	sed -i '/^CONFIG_DEBUG_INFO_BTF/d' "$headers/include/config/auto.conf"
 }
 
+# fit_headers HEADERS: have this release's compiler do with those of a later one.
+# It has not all options, objtool goes, and modpost runs with the later libc.
+fit_headers() {
+	local headers=$1 modpost
+	sed -i 's/gcc-[0-9]*$/gcc/' "$headers/.kernelvariables"
+	sed -i '/CONFIG_CC_HAS_\(MIN_FUNCTION_ALIGNMENT\|ASSUME\)\b/d' "$headers"/include/{config/auto.conf,generated/autoconf.h}
+	sed -i '/^CONFIG_OBJTOOL=/d' "$headers/include/config/auto.conf"
+	mkdir "$dir/lib"
+	(cd "$dir/root" && cp -L usr/lib/x86_64-linux-gnu/{ld-linux-x86-64.so.2,libc.so.6} "$dir/lib/")
+	modpost=$(realpath "$headers/scripts/mod")/modpost
+	printf '#!/bin/sh\nexec %q --library-path %q %q "$@"\n' "$dir/lib/ld-linux-x86-64.so.2" "$dir/lib" "$modpost.real-lsb-64" >"$modpost"
+}
+
 vm_lock "kernel-$kind"
 # The headers name their own folder: a cache that was moved is obtained anew.
 if [ "$(cat "$dir/complete" 2>/dev/null)" = "$dir" ]; then
@@ -57,15 +71,24 @@ if [ "$kind" = backports ]; then
 	[ -n "$site" ] || vm_die "no mirror for $codename in the apt configuration"
 	sources+=("$site $codename-backports")
 fi
+if [ "$kind" = newest ]; then
+	vm_need "the headers of the newest kernel"
+	sources=("$site trixie" "$site trixie-backports")
+	codename=trixie
+fi
 vm_open "${sources[@]}"
-[ "$kind" = backports ] && echo "APT::Default-Release \"$codename-backports\";" >>"$APT_CONFIG"
+[[ $kind != backports && $kind != newest ]] || echo "APT::Default-Release \"$codename-backports\";" >>"$APT_CONFIG"
 
 # The headers' tools run here, whatever they are for.
 image=$(vm_depends "linux-image-$arch:$arch" '^linux-image-[0-9]')
 release=${image#linux-image-}
 headers=linux-headers-$release
 mapfile -t parts < <(vm_depends "$headers:$arch" '^linux-(headers|kbuild)-')
-vm_download "$image:$arch" "$headers:$arch" "${parts[@]}"
+if [ "$kind" = newest ]; then
+	vm_download "$headers" "${parts[@]}" libc6
+else
+	vm_download "$image:$arch" "$headers:$arch" "${parts[@]}"
+fi
 rm -rf "$dir"
 mkdir -p "$dir/root"
 for deb in "$VM_TMP"/debs/*.deb; do
@@ -80,6 +103,7 @@ for deb in "$VM_TMP"/debs/*.deb; do
 	esac
 done
 fix_headers "$dir/root" "$dir/root/usr/src/$headers"
+[ "$kind" != newest ] || fit_headers "$dir/root/usr/src/$headers"
 ln -s "root/usr/src/$headers" "$dir/build"
 echo "$release" >"$dir/version"
 vm_log "$kind kernel"

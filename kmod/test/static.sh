@@ -2,12 +2,15 @@
 # Build the module with every warning, sparse it, and hold it to checkpatch. The
 # last line is a summary, "N passed, N failed".
 #
-#	static.sh CHECKPATCH BUILD TRACE_IGNORE KDIR…
+#	static.sh CHECKPATCH BUILD TRACE_IGNORE NEWEST KDIR…
+#
+# Against the headers of NEWEST it is only built: sparse and kernel-doc of this
+# system do not know what is new there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-checkpatch=$1 build=$2 trace=$3
-shift 3
+checkpatch=$1 build=$2 trace=$3 newest=$4
+shift 4
 passed=0 failed=0
 
 # check NAME COMMAND…: a check that is clean says nothing.
@@ -23,21 +26,25 @@ check() {
 	cat "$build/log"
 }
 
-# The module is built in a folder of its own: another build may be under way.
+# compile KDIR [VARIABLE=VALUE…]: the module, in a folder of its own, as another
+# build may be under way.
 compile() {
+	local kdir=$1
+	shift
 	rm -rf "$build/kmod"
 	mkdir -p "$build/kmod"
 	cp -r Makefile Kbuild ./*.c ./*.h core uapi "$build/kmod/"
 	rm -f "$build"/kmod/core/*.o "$build"/kmod/core/.*.cmd
 	rm -f "$build"/kmod/*.mod.c
-	make -s -C "$build/kmod" KDIR="$1" W=1 C=2 CF=-D__CHECK_ENDIAN__ CONFIG_DEBUG_INFO_BTF_MODULES=
+	make -s -C "$build/kmod" KDIR="$kdir" W=1 CONFIG_DEBUG_INFO_BTF_MODULES= "$@"
 }
 
 rm -rf "$build"
 mkdir -p "$build/firmware"
 cp ../firmware/nfc_abi.h ../firmware/nfc_pci.h "$build/firmware/"
+check "gcc W=1 against $newest" compile "$newest" PAHOLE_VERSION= CONFIG_PAHOLE_VERSION=
 for kdir in "$@"; do
-	check "gcc W=1 and sparse against $kdir" compile "$kdir"
+	check "gcc W=1 and sparse against $kdir" compile "$kdir" C=2 CF=-D__CHECK_ENDIAN__
 	documented() { "$kdir/scripts/kernel-doc" -none -Werror "$@"; }
 	check "kernel-doc of $kdir" documented uapi/*.h core/nfcm_*.h nfcm_*.h trace.h
 	# A member that is not described is found.
