@@ -62,6 +62,7 @@ func Models() []Model {
 		},
 		{Name: "eager", File: "eager", Full: []string{"K=4", "SLOTS=3"}, Broken: eagerBroken()},
 		{Name: "close", File: "close", Full: []string{"SUBSCRIPTIONS=3"}, Broken: closeBroken()},
+		{Name: "link", File: "link", Full: []string{"PACKETS=4", "LOSSES=2", "ASKS=1"}, Broken: linkBroken()},
 	}
 }
 
@@ -169,5 +170,16 @@ func closeBroken() []Broken {
 			Name:   "a half that stays open for the process",
 			Device: device(abi.D2H, proto.DeviceIdle, proto.HearClose, func(r *proto.DeviceRow) { r.Set = 0 }),
 		},
+	}
+}
+
+func linkBroken() []Broken {
+	return []Broken{
+		{Name: "a credit that is counted twice", Defines: []string{"DOUBLE"}},
+		{Name: "credits that report what is new, and may be lost", Defines: []string{"INCREMENTS"}},
+		{Name: "no question for the last packet", Defines: []string{"NO_ASK"}},
+		{Name: "packets that are taken in any order", Defines: []string{"ANY_SEQUENCE"}},
+		{Name: "packets that are sent again after a restart", Defines: []string{"KEEPS_UNACKED"}},
+		{Name: "a sequence that outlives a restart", Defines: []string{"KEEPS_EXPECTED"}},
 	}
 }
