@@ -63,6 +63,7 @@ func Models() []Model {
 		{Name: "eager", File: "eager", Full: []string{"K=4", "SLOTS=3"}, Broken: eagerBroken()},
 		{Name: "close", File: "close", Full: []string{"SUBSCRIPTIONS=3"}, Broken: closeBroken()},
 		{Name: "link", File: "link", Full: []string{"PACKETS=4", "LOSSES=2", "ASKS=1"}, Broken: linkBroken()},
+		{Name: "reset", File: "reset", Full: []string{"CALLS=4", "DEATHS=2", "RESETS=2"}, Broken: resetBroken()},
 	}
 }
 
@@ -181,5 +182,15 @@ func linkBroken() []Broken {
 		{Name: "packets that are taken in any order", Defines: []string{"ANY_SEQUENCE"}},
 		{Name: "packets that are sent again after a restart", Defines: []string{"KEEPS_UNACKED"}},
 		{Name: "a sequence that outlives a restart", Defines: []string{"KEEPS_EXPECTED"}},
+	}
+}
+
+func resetBroken() []Broken {
+	return []Broken{
+		{Name: "a record of another epoch that counts", Defines: []string{"NO_EPOCH"}},
+		{Name: "pages that are given back without a fence", Defines: []string{"NO_FENCE"}},
+		{Name: "a fence that does not wait for what moves", Defines: []string{"NO_DRAIN"}},
+		{Name: "a state that is READY before the hello is there", Defines: []string{"EARLY_READY"}},
+		{Name: "a host that does not watch the heartbeat", Defines: []string{"NO_BEAT"}},
 	}
 }
