@@ -173,8 +173,15 @@ func (s *soakedRing) begin(b *Books, chance *rand.Rand) (err error) {
 	return err
 }
 
-// round lets both sides go, injects a fault, and closes the books.
+// round plays a round with faults that are drawn.
 func (s *soakedRing) round(ctx context.Context, b *Books, chance *rand.Rand, length time.Duration) error {
+	kinds := []string{faultWriter, faultReader, faultCreator, faultClose}
+	return s.play(ctx, b, chance, kinds[chance.IntN(len(kinds))], chance.IntN(2) == 0, length)
+}
+
+// play lets both sides go, stops one for a moment if it is to be frozen, injects a fault, and
+// closes the books.
+func (s *soakedRing) play(ctx context.Context, b *Books, chance *rand.Rand, fault string, frozen bool, length time.Duration) error {
 	s.reader, s.writer = nil, nil
 	defer func() {
 		for _, p := range []*soakProcess{s.reader, s.writer} {
@@ -187,12 +194,12 @@ func (s *soakedRing) round(ctx context.Context, b *Books, chance *rand.Rand, len
 		return err
 	}
 	soakSleep(ctx, length/2)
-	if chance.IntN(2) == 0 {
+	if frozen {
 		[]*soakProcess{s.reader, s.writer}[chance.IntN(2)].freeze(min(length/4, 50*time.Millisecond))
 		b.fault(faultFrozen)
 	}
 	soakSleep(ctx, length/2)
-	switch kinds := []string{faultWriter, faultReader, faultCreator, faultClose}; kinds[chance.IntN(len(kinds))] {
+	switch fault {
 	case faultWriter:
 		return s.killWriter(b)
 	case faultReader:
