@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/groups"
 	"github.com/nfcomms/nfcomms/bench/internal/plot"
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -101,16 +102,21 @@ type paperEffort struct {
 	packages        int // of 1,000 packets, each pair
 	rounds          int // of groups
 	slice           time.Duration
-	shrink          int      // the papers' sizes of rings and messages by so much; 1 but in tests
-	cycles          int      // of a link, each flow control and depth
-	transports      []string // of groups
+	shrink          int   // the papers' sizes of rings and messages by so much; 1 but in tests
+	cycles          int   // of a link, each flow control and depth
+	chunks          []int // of the stack, beside those of the slides
+	groups          groups.Options
 }
 
 var (
-	bothTransports = []string{groups.TransportMesh, groups.TransportShm}
+	paperChunks = []int{256 << 10, 1 << 20, 4 << 20}
+	paperGroups = groups.Options{
+		Members: []int{8, 16}, Targets: []int{4}, Bytes: []int{64, 64 << 10}, Transports: []string{groups.TransportMesh, groups.TransportShm},
+		Algorithms: []string{group.Auto, "isend", "send", "send-loop", "isend-irecv", "ssend", "allgather"},
+	}
 
-	paperShort = paperEffort{500, 40e6, 20000, 3, 3, 40, 3, 10 * time.Millisecond, 1, 60000, bothTransports}
-	paperWhole = paperEffort{10000, 100e6, 100000, 15, 20, 200, 9, 50 * time.Millisecond, 1, 1_000_000, bothTransports}
+	paperShort = paperEffort{500, 40e6, 20000, 3, 3, 40, 3, 10 * time.Millisecond, 1, 60000, paperChunks, paperGroups}
+	paperWhole = paperEffort{10000, 100e6, 100000, 15, 20, 200, 9, 50 * time.Millisecond, 1, 1_000_000, paperChunks, paperGroups}
 )
 
 // paperMachine is what items are measured on.

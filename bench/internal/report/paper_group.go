@@ -8,7 +8,6 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/groups"
 	"github.com/nfcomms/nfcomms/internal/model"
-	"github.com/nfcomms/nfcomms/pkg/group"
 )
 
 // groupItems are those of the spike-exchange report.
@@ -31,11 +30,8 @@ func groupItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 
 // groupScaling is what the report says of the algorithms, on members of one machine.
 func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
-	o := groups.Options{
-		Members: []int{8, max(9, 16/m.shrink)}, Targets: []int{4}, Bytes: []int{64, 64 << 10}, Transports: m.transports,
-		Algorithms: []string{group.Auto, "isend", "send", "send-loop", "isend-irecv", "ssend", "allgather"},
-		Rounds:     m.rounds, Slice: m.slice,
-	}
+	o := m.groups
+	o.Rounds, o.Slice = m.rounds, m.slice
 	r, err := o.Measure(ctx, func(int) cli.Progress { return cli.Progress{} })
 	if err != nil {
 		return PaperItem{}, err

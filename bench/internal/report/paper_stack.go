@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
@@ -20,7 +21,7 @@ var stackDecisions = []PaperDecision{{
 
 // stackItems are those of the stack analysis.
 func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
-	plan := stack.Plan{Payload: m.payload / 4, Sizes: []int{256 << 10, 1 << 20, 4 << 20}, Depth: 4, Tests: m.tests}
+	plan := stack.Plan{Payload: m.payload / 4, Sizes: slices.Clone(m.chunks), Depth: 4, Tests: m.tests}
 	for i := range stack.Slides {
 		plan.Sizes = append([]int{stack.Slides[len(stack.Slides)-1-i].KiB << 10}, plan.Sizes...)
 	}

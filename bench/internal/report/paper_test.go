@@ -47,7 +47,8 @@ func TestPaperItems(t *testing.T) {
 	require.NoError(t, err)
 	defer dev.Close()
 	o := paperOptions{folder{only: paperIDs(), out: t.TempDir()}}
-	least := paperEffort{batches: 10, payload: 2e6, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100, cycles: 10000, transports: []string{groups.TransportMesh}}
+	least := paperEffort{batches: 10, payload: 256e3, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100, cycles: 10000,
+		groups: groups.Options{Members: []int{8}, Targets: []int{4}, Bytes: []int{64}, Transports: []string{groups.TransportMesh}, Algorithms: []string{"send", "send-loop"}}}
 	r, err := o.regenerate(t.Context(), dev, least, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, r.Papers, len(paperIDs()))
