@@ -255,7 +255,7 @@ func buildPhilosophers(n *network, size int) func() (string, error) {
 	n.process("room", 0, enter, func(ctx context.Context) error { return room(ctx, rooms...) })
 	var t table
 	for i := range seats {
-		mine, other := left[i], right[(i+seats-1)%seats] // fork i is the right one of who sits before
+		mine, other := left[i], right[(i+seats-1)%seats] // fork i is the right one of the philosopher before
 		n.process("fork", 0, ports{in[byte]{mine}, in[byte]{other}}, func(ctx context.Context) error { return fork(ctx, mine, other) })
 	}
 	for i := range seats {

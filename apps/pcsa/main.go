@@ -10,8 +10,8 @@
 //	go run ./apps/pcsa --pcap FILE.pcap
 //
 // Without --pcap the traffic is synthetic, with another one for each seed. Exit codes:
-// 0 verified, 1 failed, 2 bad input, 130 interrupted. What the paper says of its
-// figures, and what we make of that, is in README.md.
+// 0 verified, 1 failed, 2 bad input, 130 interrupted. README.md
+// compares this program with the paper, and explains its figures.
 package main
 
 import (

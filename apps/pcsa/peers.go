@@ -16,7 +16,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// What the sketches of device/pcsa.c are.
+// Sizes of the sketches, as in device/pcsa.c.
 const (
 	indexBits = 11
 	sketches  = 1 << indexBits

@@ -209,7 +209,7 @@ func (m *member) collect(ctx context.Context, wall time.Duration) (*result, erro
 	if err := gather(ctx, m.g, m.times, func(all []sample) { r.samples = append(r.samples, slices.Clone(all)) }); err != nil {
 		return nil, err
 	}
-	for range m.g.Flush(ctx) { // all has been said: an error would be of who left first
+	for range m.g.Flush(ctx) { // the last step is over: an error would be of a member that left first
 	}
 	return r, nil
 }

@@ -7,8 +7,8 @@ import (
 
 // network is the artificial network of the report: two populations of cells, each
 // of which fires by a clock of its own and listens to cells of the other
-// population. What a cell does follows from the seed and its GID alone, so that
-// whoever listens to it can tell what it should have heard.
+// population. The seed and the GID of a cell determine its spikes, so that each member
+// can compute the spikes that it should have received.
 type network struct {
 	cells       int // of each population; GIDs are in a row
 	connections int // of each cell, on average

@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/command"
 )
 
-// What device/tsp.c takes.
+// Limits of device/tsp.c.
 const (
 	minCities, maxCities = 4, 1000
 	maxCoordinate        = 1 << 29 // so that squares of distances fit

@@ -14,7 +14,7 @@ import (
 //go:embed device
 var source embed.FS
 
-// What the manager is told and says, as in device/tsp.c.
+// Messages to and from the manager, as in device/tsp.c.
 type (
 	order    struct{ Nodes, Climbs, Seed uint64 }
 	progress struct{ Climbs, Cost, Winner, Excess uint64 }

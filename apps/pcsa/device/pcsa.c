@@ -17,7 +17,7 @@ enum {
 	KEY_MAX = 37, /* bytes that name a flow */
 };
 
-/* What handler and consumers share, in the fastest memory. */
+/* Memory of the handler and the consumers, of the fastest type. */
 struct shared {
 	_Atomic uint32_t sketch[SKETCHES];
 	uint32_t crc[256]; /* CRC-32, byte by byte */
@@ -80,7 +80,7 @@ static void put_ports(struct key *k, uint8_t protocol, const uint8_t *at,
 	put(k, has ? at : none, 4);
 }
 
-/* What the length field of IP leaves of the bytes that are there. */
+/* Bytes of the packet: by the length field of IP, or as many as there are. */
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

@@ -30,7 +30,7 @@ struct element {
 	uint32_t buffer;
 };
 
-/* What manager and climbers share; the arrays behind it are at offsets. */
+/* Memory of the manager and the climbers; the arrays behind it are at offsets. */
 struct board {
 	uint64_t nodes;
 	uint64_t climbs; /* that are required */
@@ -265,7 +265,7 @@ static void climber_main(struct nfc_process *self)
 
 /* ---- the manager ---- */
 
-/* What the host asks for; the cities follow as a transfer. */
+/* A request of the host; the cities follow as a transfer. */
 struct order {
 	uint64_t nodes, climbs, seed;
 };
@@ -396,7 +396,7 @@ static int work(struct nfc_process *self, struct nfc_channel *ch,
 	return rc ? rc : answer(ch, &v, address, &best);
 }
 
-/* What the manager cannot do: the cities that follow are refused. */
+/* The manager has no room for a request: refuse the cities that follow. */
 static int refuse(struct nfc_channel *ch)
 {
 	struct nfc_offer offer;

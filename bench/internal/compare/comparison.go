@@ -34,7 +34,7 @@ type Contender struct {
 	Chose func() string
 	// close releases what the contender holds; nil if there is nothing.
 	Close func() error
-	// optional is who may fail: the others go on without it.
+	// optional: it may fail, and the others go on without it.
 	optional bool
 	failed   error
 
@@ -133,9 +133,9 @@ type Comparison struct {
 	Failed []string
 }
 
-// placed returns who is in place i of round r, of n contenders. In n rounds each follows each
-// other once, or twice where n is odd (a design of Williams): who comes after processes that
-// slept, or that left the caches to others, takes longer than who comes after its own kind.
+// placed returns the contender in place i of round r, of n. In n rounds each follows each other
+// once, or twice where n is odd (a design of Williams): a contender takes longer after processes
+// that slept, or that left the caches to others, than after one of its own kind.
 func placed(r, i, n int) int {
 	if i%2 == 0 {
 		return (r + n - i/2) % n

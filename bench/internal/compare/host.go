@@ -26,7 +26,7 @@ const (
 	cold               = ", buffers in turn"
 )
 
-// What an operation of a contender is: like is compared with like.
+// Kinds of operation: only contenders of one kind are compared.
 const (
 	doesCopy    = "copy"
 	DoesEcho    = "echo"

@@ -38,8 +38,8 @@ var NativeOpenMPI = &NativeLibrary{
 }
 
 // NativeLibraries are those with an echo and a stream of messages, by which they
-// are compared. What is not where the compiler looks by itself is found by its
-// own variables: CPATH, LIBRARY_PATH, LD_LIBRARY_PATH.
+// are compared. The variables of the compiler name libraries that are elsewhere:
+// CPATH, LIBRARY_PATH, LD_LIBRARY_PATH.
 var NativeLibraries = []*NativeLibrary{
 	NativeOpenMPI,
 	{ID: "ucx", Name: "UCX", Compiler: "cc", Flags: []string{"-lucp", "-lucs"}, Install: "Debian: libucx-dev"},
@@ -210,7 +210,7 @@ func readNative(text []byte, batches int) (*NativeRun, error) {
 	return r, nil
 }
 
-// What a native contender does at a time: processes are dear to start, so a run
+// Work of a native contender at a time: processes are dear to start, so a run
 // lasts about a slice of the comparison.
 const (
 	NativeMillis  = 100

@@ -37,7 +37,7 @@ type options struct {
 	bytes []int // sizes, parsed
 }
 
-// What n callers talk to.
+// Peers of the n callers.
 const (
 	shapeProcesses = "processes" // a process for each channel
 	shapePorts     = "ports"     // one process with n ports

@@ -31,7 +31,7 @@ type Options struct {
 	Bytes []int // sizes, parsed
 }
 
-// What members exchange through, and how many there are at most.
+// Transports of members, and the most members of each.
 const (
 	TransportMesh   = "mesh"
 	TransportShm    = "shm"
@@ -190,7 +190,7 @@ func (o *Options) shapes() []exchangeShape {
 }
 
 // neighbour is the i-th of a member: one to the right, one to the left, two to the
-// right …; whoever is one has this member as one.
+// right …; neighbours are mutual.
 func (s exchangeShape) neighbour(rank, i int) int {
 	d := i/2 + 1
 	if i%2 == 1 {

@@ -260,7 +260,7 @@ func newChannelSide(s exchangeShape) *compare.Contender {
 // newCopySide copies the bytes of a step and does nothing else: each processor those of
 // its members, one after the other in each step, as a step finds them. The same bytes
 // several times in a row would come from a cache that does not hold those of a step.
-// With read it reads the copies as well, as who gets them would.
+// With read it reads the copies as well, as their receiver would.
 func newCopySide(name string, s exchangeShape, read bool) *compare.Contender {
 	from, to := make([][]byte, s.members), make([][]byte, s.members)
 	for rank := range from { // written to: what never was is read from a page of zeros, which all of it shares

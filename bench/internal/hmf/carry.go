@@ -11,7 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/ring"
 )
 
-// What carries packets from the generator to the receiver: the ring, or what one
+// Carriers of packets from the generator to the receiver: the ring, and those that one
 // would use instead. A peer's files are opened by the starter, or its socket lies
 // in a folder of the starter.
 const (

@@ -28,7 +28,7 @@ var hmfPeerNames = map[string]string{
 	carryUnix: "UNIX socket", carryPipe: "os.Pipe", carryShmipc: "shmipc-go",
 }
 
-// nativeRing is this project's ring in C, as another one who has it would use it.
+// nativeRing is this project's ring in C, as another program would use it.
 var nativeRing = &compare.NativeLibrary{ID: "nfring", Name: "ring", Compiler: "cc", Install: "Debian: gcc, libc6-dev"}
 
 // builds are the compiler settings of --build.
@@ -70,7 +70,7 @@ type hmfSide struct {
 	row    Row
 	stats  []stat.Stat // milliseconds of a package, by round
 	runOne func(ctx context.Context) (Row, error)
-	// optional is who may fail: the others go on without it.
+	// optional: it may fail, and the others go on without it.
 	optional bool
 	failed   error
 }

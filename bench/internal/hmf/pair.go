@@ -25,8 +25,8 @@ import (
 )
 
 // The two processes of a pair are this binary again, under hidden commands.
-// What they are to do comes as JSON on standard input, what they saw leaves as
-// JSON on standard output.
+// They read their task as JSON from standard input, and write their results as
+// JSON to standard output.
 const (
 	generateCommand = "hmf-generate"
 	receiveCommand  = "hmf-receive"

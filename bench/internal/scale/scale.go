@@ -119,7 +119,7 @@ type Report struct {
 	Goals   []cli.Goal `json:"goals"`
 }
 
-// What a row of ScaleReport counts.
+// Subjects of a row of ScaleReport.
 const (
 	scaleOpen    = "open channels"
 	scaleBlocked = "blocked senders"
@@ -270,8 +270,8 @@ type memory struct{ all, heap float64 }
 // collections bounds how often what is not used is looked for.
 const collections = 8
 
-// memoryNow gives back what is not used first. What pools, finalizers and goroutines that have ended
-// held is free one collection later, so it goes on while there is less each time.
+// memoryNow gives back what is not used first. Memory of pools, finalizers and goroutines that have ended
+// is free one collection later, so it goes on while there is less each time.
 func memoryNow() memory {
 	debug.FreeOSMemory()
 	heap := cli.HeapBytes()

@@ -117,7 +117,7 @@ func (e *soakExchange) run(ctx context.Context, asked <-chan struct{}) soakEnd {
 // soakAudit is after how many exchanges the two ledgers are compared.
 const soakAudit = 64
 
-// step makes one exchange. What it came to is in end.
+// step makes one exchange, and adds its result to end.
 func (e *soakExchange) step(ctx context.Context) {
 	n, wrong, err := e.next(ctx)
 	if err == nil && wrong == "" && e.end.Operations%soakAudit == soakAudit-1 {

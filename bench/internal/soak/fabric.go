@@ -13,7 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// Faults of a round on a fabric. What links see of bad words is counted beside them.
+// Faults of a round on a fabric. Bad words that links see are counted beside them.
 const (
 	faultCut    = "link cut"
 	faultNode   = "node killed"
@@ -167,7 +167,7 @@ func (s *soakedFabric) inject(ctx context.Context, b *Books, chance *rand.Rand, 
 	return nil, nil
 }
 
-// kill kills a node until all who exchange with it have noticed.
+// kill kills a node until all that exchange with it have noticed.
 func (s *soakedFabric) kill(ctx context.Context, b *Books, n *soakedNode, silent bool) (err error) {
 	fault, since := faultNode, time.Now()
 	if silent {

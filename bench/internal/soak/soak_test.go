@@ -80,7 +80,7 @@ func TestSoakFindsWhatIsWrong(t *testing.T) {
 		require.Equal(t, cli.ExitFailed, code)
 		require.Contains(t, out, "stopped: ")
 		require.Contains(t, errs, says)
-		require.Regexp(t, "0 lost, [1-9][0-9]* wrong", errs) // all who exchange with a fabric may find one
+		require.Regexp(t, "0 lost, [1-9][0-9]* wrong", errs) // each client of a fabric may find one
 	}
 	b := Books{}
 	(&soakedRing{}).count(&b, soakEnd{Operations: 5}, 7)

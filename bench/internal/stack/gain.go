@@ -12,7 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
-// What the gain of depth is measured with.
+// Depths at which the gain is measured.
 var gainDepths = []int{2, 4, 8}
 
 const (

@@ -21,14 +21,14 @@ import (
 	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
-// nativeStack is libnfcomms, as another one who has it would use it.
+// nativeStack is libnfcomms, as another program would use it.
 var nativeStack = &compare.NativeLibrary{ID: "stack", Name: "libnfcomms", Compiler: "cc", Flags: []string{"-ldl", "-Wl,-rpath,$ORIGIN"}, Install: "Debian: gcc, libc6-dev"}
 
 // stackLibrary is what libnfcomms loads for addresses without the kernel module.
 const stackLibrary = "libnfcomms-umod.so.1"
 
 // stackNative is the C path: a program over libnfcomms, in a process of its own, that moves the
-// chunks of the Go path when it is told. What fails is left out from then on.
+// chunks of the Go path when it is told. After a failure it is left out.
 type stackNative struct {
 	program *compare.NativeProgram
 	in      io.WriteCloser
@@ -63,7 +63,7 @@ func newStackNative(ctx context.Context, address string, channels, memory int) *
 }
 
 // buildLoaded makes what libnfcomms loads beside the program, where there is Go and this module's
-// source; elsewhere the loader finds what is installed. It returns why not, for who asks.
+// source; elsewhere the loader finds what is installed. It returns the reason if it did not.
 func (n *stackNative) buildLoaded(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, n.program.Limit)
 	defer cancel()

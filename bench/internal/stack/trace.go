@@ -17,7 +17,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
-// What the price of tracing is measured with.
+// Effort of measuring the price of tracing.
 const (
 	tracingEvery  = 64 // the tracer's own default
 	tracingBatch  = 100

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a program in C writes by hand: two processes, each on a processor of its own, that
- * sleep for one another in shared memory. No library, and no spinning.
+ * Two processes by hand, each on a processor of its own, that sleep for one another in
+ * shared memory. No library, and no spinning.
  */
 #include "copies.h"
 

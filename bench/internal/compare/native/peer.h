@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a library is to peer.c, which measures all of them by the same loops. A
+ * The functions of a library for peer.c, which measures all of them by the same loops. A
  * program is peer.c and one file that has the functions peer_open() to
  * peer_close(). Two processes run it; nothing returns after an error.
  */

@@ -29,7 +29,7 @@
 
 enum { MOST_CHANNELS = 64 };
 
-/* What moves groups: as many chunks as there are channels. */
+/* The channels and the memory of a group: a chunk for each channel. */
 struct rig {
 	struct nfcomms_dev *dev;
 	uint32_t channels[MOST_CHANNELS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What comes on port 0 goes to the process whose port is the argument, and what comes from
- * there goes back. It ends with either.
+ * Forwards between port 0 and the process whose port is the argument, both ways. It ends
+ * with either.
  */
 #include "nfc_fw.h"
 

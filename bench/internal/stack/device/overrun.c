@@ -24,7 +24,7 @@ struct run {
 	uint64_t size, chunks, buffers;
 };
 
-/* What the reader found; no chunks: there is no memory for the run. */
+/* The result of the reader; no chunks: there is no memory for the run. */
 struct found {
 	uint64_t chunks, wrong;
 };
