@@ -11,6 +11,10 @@ const (
 	report  = "bench/internal/report/paper"
 	spikes  = "apps/spikes/"
 	peers   = "bench/internal/peers/"
+	crowd   = "bench/internal/crowd/"
+	scale   = "bench/internal/scale/"
+	idle    = "bench/internal/idle/idle.go"
+	groups  = "bench/internal/groups/report.go"
 )
 
 // Tests that are quick and computed: they measure nothing.
@@ -20,6 +24,10 @@ const (
 	reportTests     = "TestTable2|TestFigure4|TestRingItems|TestBuildsItem|TestPairsItem|TestLinkFlows|TestStackSweep|TestStackLoose|TestGroupItem|TestAgreement"
 	spikeTests      = "TestSavedColumns|TestPrintedFigures|TestMeasured"
 	modelTests      = "TestPublishedFigures|TestSimulation|TestYellow|TestReported|TestPCIe|TestCumulative"
+	crowdTests      = "TestCrowdColumns|TestCrowdGoals"
+	scaleTests      = "TestScaleColumns|TestScaleGoals"
+	idleTests       = "TestIdleColumns"
+	groupTests      = "TestGroupColumns|TestGroupFindings"
 	throughputTests = "TestConclude|TestCurveGoals|TestReportPlot"
 )
 
@@ -92,6 +100,29 @@ var mistakes = []mistake{
 	{what: "wrong chunks are chunks", file: report + "_stack.go", from: "100 * float64(l.Wrong) / float64(l.Chunks)", to: "100 * float64(l.Chunks) / float64(l.Chunks)", test: reportTests},
 	{what: "an emulated card is hardware", file: "bridge/kind.go", from: "i.Board.Vendor == emulatorVendor:", to: "i.Board.Vendor == 0:", test: "TestKind"},
 	{what: "the algorithm of 2009 always takes longer", file: report + "_group.go", from: "ratio > 1, \"%.2f times\"", to: "ratio > 0, \"%.2f times\"", test: reportTests},
+
+	{what: "p99 of a crowd is the median", file: crowd + "run.go", from: "at(50), at(99), at(99.9)", to: "at(50), at(50), at(99.9)", test: crowdTests},
+	{what: "the rate of a crowd is of the last round", file: crowd + "run.go", from: "float64(sum)/wall.Seconds()", to: "float64(sum)", test: crowdTests},
+	{what: "CPU time of a crowd is for each caller", file: crowd + "run.go", from: "float64(s.cpu) / float64(s.measured)", to: "float64(s.cpu) / float64(n)", test: crowdTests},
+	{what: "the worst caller is the best", file: crowd + "run.go", from: "float64(slices.Min(s.ops))/mean", to: "float64(slices.Max(s.ops))/mean", test: crowdTests},
+	{what: "a crowd is held against itself", file: crowd + "run.go", from: "stat.Pairwise(s.rates, s.reference)", to: "stat.Pairwise(s.rates, s.rates)", test: crowdTests},
+	{what: "the goals of a quiet machine are a busy one's", file: crowd + "crowd.go", from: "if row.Load > 0 || r.Procs == 1 {", to: "if row.Load >= 0 || r.Procs == 1 {", test: crowdTests},
+	{what: "many callers are held against themselves", file: crowd + "crowd.go", from: "row.Rate.Median / r.Rows[one].Rate.Median", to: "row.Rate.Median / row.Rate.Median", test: crowdTests},
+	{what: "the growth of memory is for all channels", file: scale + "scale.go", from: "(m.heap-before.heap)/float64(n)", to: "m.heap-before.heap", test: scaleTests},
+	{what: "unknown memory is a channel's", file: scale + "scale.go", from: "		all = -1\n", to: "		all = 0\n", test: scaleTests},
+	{what: "a million channels are within any bound", file: scale + "scale.go", from: "Value: row.Bytes, Target: 1024", to: "Value: 0 * row.Bytes, Target: 1024", test: scaleTests},
+	{what: "p99 of a live channel is the median", file: scale + "scale.go", from: "units.Duration(row.Ns.P99), stat.Times", to: "units.Duration(row.Ns.P50), stat.Times", test: scaleTests},
+	{what: "the clients' time is the device's", file: idle, from: "ClientsPercent: percent(clients)", to: "ClientsPercent: percent(device)", test: idleTests},
+	{what: "idle time is a part, not percent", file: idle, from: "100 * float64(d)", to: "float64(d)", test: idleTests},
+	{what: "only the device of 64 clients counts", file: idle, from: "Value: row.DevicePercent + row.ClientsPercent", to: "Value: row.DevicePercent", test: idleTests},
+	{what: "a client has the time of all", file: idle, from: "percent(row.ClientsPercent/float64(row.Clients))", to: "percent(row.ClientsPercent)", test: idleTests},
+	{what: "a step of a group is a batch of steps", file: groups, from: "c.Samples.Stat(c.Batch)", to: "c.Samples.Stat(1)", test: groupTests},
+	{what: "the maximum of a step is its mean", file: groups, from: "fmt.Sprintf(\"%.1f\", row.Step.Max)", to: "fmt.Sprintf(\"%.1f\", row.Step.Mean)", test: groupTests},
+	{what: "rounds of a group are nanoseconds", file: groups, from: "rounds[i] /= 1e3", to: "rounds[i] /= 1", test: groupTests},
+	{what: "the rate of a group is a member's", file: groups, from: "float64(row.Members*row.Targets*row.Size)", to: "float64(row.Targets*row.Size)", test: groupTests},
+	{what: "gathering never scales", file: groups, from: "growth/by, growth > by", to: "growth/by, growth > 0", test: groupTests},
+	{what: "large messages are small ones", file: groups, from: "large, large < 1", to: "large, large > 0", test: groupTests},
+	{what: "auto is never beside another", file: groups, from: "ratio > c.CPU {", to: "ratio > 100 {", test: groupTests},
 
 	{what: "the time of an exchange is 0", file: spikes + "report.go", from: "return s.Exchange - s.Waiting }", to: "return 0 }", test: spikeTests},
 	{what: "the maximum is the mean", file: spikes + "report.go", from: "max(list[step].most, v)", to: "list[step].mean", test: spikeTests},

@@ -5,6 +5,7 @@ package groups
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,20 @@ func TestGroupFindings(t *testing.T) {
 	require.Equal(t, "shows (0.50)", r.Findings[1].Result)
 	require.Equal(t, "shows (1.50)", r.Findings[2].Result)
 	require.Contains(t, r.Findings[2].What, "a step of 16 members over one of 8")
+	other := &Report{Rows: slices.Clone(r.Rows)}
+	for i, row := range other.Rows {
+		switch {
+		case row.Name == "isend-irecv":
+			other.Rows[i].ByRound = []float64{map[int]float64{64: 9, 64 << 10: 210}[row.Size]}
+		case row.Members == 16:
+			other.Rows[i].Rounds.Median = 50
+		}
+	}
+	other.conclude()
+	require.Len(t, other.Findings, 3)
+	for _, f := range other.Findings {
+		require.Equal(t, cli.ShapeDiffers, f.Shape, f.What)
+	}
 	for i := range r.Rows {
 		r.Rows[i].Busy = cli.ReasonBusy
 	}
@@ -85,6 +100,29 @@ func TestGroupFindings(t *testing.T) {
 	}
 	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
 	require.Len(t, r.Findings, 2)
+}
+
+// TestGroupColumns: times are microseconds of a step, and the picture has the rate of all members.
+func TestGroupColumns(t *testing.T) {
+	r := &Report{}
+	c := &compare.Contender{Name: "isend", Batch: 10, Samples: stat.NewRecorder()}
+	c.Rounds = slices.Grow(c.Rounds, 2)[:2]
+	for i, us := range []time.Duration{400, 600} {
+		c.Rounds[i].Ops, c.Rounds[i].Timed = 100, us*time.Microsecond
+	}
+	for _, d := range []time.Duration{40 * time.Microsecond, 80 * time.Microsecond} {
+		c.Samples.Record(d)
+	}
+	r.add(exchangeShape{TransportMesh, 8, 4, 1000}, c, "")
+	row := &r.Rows[0]
+	require.InEpsilonSlice(t, []float64{6, 8, 5, 4, 6}, []float64{row.Step.Mean, row.Step.Max, row.Rounds.Median, row.Rounds.Min, row.Rounds.Max}, 0.01)
+	row.CPU.Median = 10
+	var b strings.Builder
+	r.Table(&b)
+	require.Regexp(t, `isend +mesh +8 +4 +1.kB +6\.00 +8\.0 +4\.00–6\.00 +10\.00 *\n`, b.String())
+	p := r.Draw()
+	require.Equal(t, 1000.0, p.Series[0].X[0])
+	require.InDelta(t, 8*4*1000/5.0/1e3, p.Series[0].Y[0], 1e-9)
 }
 
 func TestGroupProcesses(t *testing.T) {

@@ -168,12 +168,13 @@ func (o *options) count(ctx context.Context, address string, device, n int) (row
 	clientsBefore := ranTime(pids...)
 	soon(ctx, o.duration)
 	wall := time.Since(begun)
+	return rowOf(n, wall, ranTime(device)-before, ranTime(pids...)-clientsBefore), ctx.Err()
+}
+
+// rowOf is the row of so many clients, of the time that passed and the times that processes ran.
+func rowOf(n int, wall, device, clients time.Duration) Row {
 	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(wall) }
-	row = Row{
-		Clients: n, Seconds: wall.Seconds(),
-		DevicePercent: percent(ranTime(device) - before), ClientsPercent: percent(ranTime(pids...) - clientsBefore),
-	}
-	return row, ctx.Err()
+	return Row{Clients: n, Seconds: wall.Seconds(), DevicePercent: percent(device), ClientsPercent: percent(clients)}
 }
 
 // soon passes time, less if the user interrupts.

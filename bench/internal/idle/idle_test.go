@@ -4,7 +4,9 @@ package idle
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +31,20 @@ func TestIdle(t *testing.T) {
 	code, _, errs := clitest.Run(t.Context(), "idle", "--address", "shm:"+filepath.Join(t.TempDir(), "s"))
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "no device process")
+}
+
+// TestIdleColumns: percent of a core, of the device and of all clients; a client has its part.
+func TestIdleColumns(t *testing.T) {
+	row := rowOf(64, 2*time.Second, time.Millisecond, 4*time.Millisecond)
+	require.Equal(t, Row{Clients: 64, Seconds: 2, DevicePercent: 0.05, ClientsPercent: 0.2}, row)
+	r := &Report{Rows: []Row{row}}
+	r.Goals = r.goals()
+	require.Equal(t, "missed by 25 %", r.Goals[0].Result)
+	var b strings.Builder
+	r.Table(&b)
+	require.Regexp(t, `\n64 +2\.0 +0\.0500 % +0\.2000 % +0\.0031 %\n`, b.String())
+	r.Rows[0].DevicePercent = 0
+	require.Equal(t, cli.ResultReached, r.goals()[0].Result)
 }
 
 func TestIdleBadInput(t *testing.T) {
