@@ -12,6 +12,9 @@
 // has the time of sends and of receives, which overlap here: wtimes is the waiting for
 // others in the exchange, xtimes the rest of it.
 //
+// Algorithms whose names end in "-l" deliver each package inside of the exchange, as it
+// arrives.
+//
 // Exit codes: 0 verified, 1 failed, 2 bad input, 130 interrupted.
 package main
 
@@ -49,6 +52,7 @@ type settings struct {
 	network
 	transport, address, algorithm, out, preset string
 	force                                      bool
+	delay                                      group.Delay
 	// rank and name are those of a child process.
 	rank int
 	name string
@@ -107,6 +111,9 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	f.StringVar(&s.transport, "transport", "mesh", "`transport`: mesh (goroutines), shm (processes, over rings in shared memory) or fabric (on the nodes of a torus)")
 	f.StringVar(&s.address, "address", "sim:?torus=4x2x1", "`address` of a device in a fabric, for --transport fabric")
 	f.StringVar(&s.algorithm, "algorithm", group.Auto, "`algorithm` of pkg/group")
+	f.DurationVar(&s.delay.PerByte, "delay-byte", 0, "`time` that gathering algorithms wait for each byte gathered, between sizes and data")
+	f.DurationVar(&s.delay.PerMember, "delay-member", 0, "`time` that they wait for each member")
+	f.BoolVar(&s.delay.Random, "delay-random", false, "draw the waiting from zero to twice that time")
 	f.StringVar(&s.out, "out", "", "`folder` for the report's files")
 	f.StringVar(&s.preset, "preset", "", "`preset`: paper for 2 × 2 M cells with 1,000 connections each")
 	f.BoolVar(&s.force, "force", false, "run a preset that wants much memory")
@@ -144,12 +151,18 @@ func (s *settings) check() error {
 	if !slices.Contains([]string{"mesh", "shm", "fabric"}, s.transport) {
 		return fmt.Errorf("--transport %q is neither mesh, shm nor fabric", s.transport)
 	}
-	for _, a := range group.Algorithms() {
-		if a.Name == s.algorithm && !a.Process {
-			return s.network.check()
-		}
+	if s.delay.PerByte < 0 || s.delay.PerMember < 0 {
+		return errors.New("--delay-byte and --delay-member are not negative")
 	}
-	return fmt.Errorf("--algorithm %q is unknown, or needs a handler", s.algorithm)
+	if !slices.ContainsFunc(group.Algorithms(), func(a group.Algorithm) bool { return a.Name == s.algorithm }) {
+		return fmt.Errorf("--algorithm %q is unknown", s.algorithm)
+	}
+	return s.network.check()
+}
+
+// handled is whether the algorithm hands packages over as they arrive.
+func (s *settings) handled() bool {
+	return slices.ContainsFunc(group.Algorithms(), func(a group.Algorithm) bool { return a.Name == s.algorithm && a.Process })
 }
 
 // simulate runs all members, or one of them in a child. A child other than rank 0
@@ -187,12 +200,22 @@ func (s *settings) nodes(ctx context.Context) (r *result, err error) {
 
 // member is one member from joining to leaving.
 func (s *settings) member(ctx context.Context, t group.Transport, rank int) (*result, error) {
-	g, err := group.Join(ctx, t, group.Options{Rank: rank, Size: s.members, Algorithm: s.algorithm, Measure: true})
-	if err != nil {
+	m := &member{network: &s.network, handled: s.handled()}
+	o := group.Options{Rank: rank, Size: s.members, Algorithm: s.algorithm, Delay: s.delay, Measure: true}
+	o.Delay.Seed = s.seed + uint64(rank)
+	if m.handled {
+		o.Handler = func(p group.Package) {
+			if m.handle != nil {
+				m.handle(p)
+			}
+		}
+	}
+	var err error
+	if m.g, err = group.Join(ctx, t, o); err != nil {
 		return nil, err
 	}
-	defer g.Close()
-	return simulate(ctx, &s.network, g)
+	defer m.g.Close()
+	return m.simulate(ctx)
 }
 
 // goroutines runs all members in this process.

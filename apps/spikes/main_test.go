@@ -34,9 +34,6 @@ const small = "--cells 60 --connections 20 --ms 50 "
 
 func TestSpikes(t *testing.T) {
 	for _, a := range group.Algorithms() {
-		if a.Process {
-			continue
-		}
 		code, out, errs := spikes(t, small+"--members 6 --algorithm "+a.Name)
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, "every one is as its cell fired it")
@@ -68,6 +65,7 @@ func TestFiles(t *testing.T) {
 	for algorithm, want := range map[string][]string{
 		"isend":     {"in_spikes", "out_spikes", "ttimes", "wtimes", "xtimes"},
 		"allgather": {"ctimes", "in_spikes", "out_spikes", "ttimes"},
+		"allgather-l --delay-member 1us --delay-byte 1ns --delay-random": {"ctimes", "in_spikes", "out_spikes", "ttimes"},
 	} {
 		dir := t.TempDir()
 		code, _, errs := spikes(t, small+"--members 2 --algorithm "+algorithm+" --out "+dir)
@@ -137,7 +135,7 @@ func TestBadInput(t *testing.T) {
 		"--ms 0":                "--ms 0 is not",
 		"--transport smoke":     `--transport "smoke"`,
 		"--algorithm none":      `--algorithm "none" is unknown`,
-		"--algorithm isend-l":   "needs a handler",
+		"--delay-byte -1us":     "are not negative",
 		"--preset large":        `--preset "large" is not paper`,
 		"--preset paper":        "wants about 16 GiB",
 		"--members 2 something": `"something" is no flag`,

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -22,9 +24,13 @@ type member struct {
 	targets map[uint64][]int32 // by source: own cells that listen to it
 	heard   []uint32           // by own cell: spikes that reached it
 	sum     uint64             // of the hashes of all spikes received
+	wrong   error              // the first spike that is not one of its cell
 
 	out   []group.Batch[spike] // by rank
 	times []sample             // by step
+
+	handled bool                // the algorithm has a handler,
+	handle  func(group.Package) // which gets each package of a step as it arrives
 }
 
 // sample is what one step took and moved at one member, as it travels to rank 0.
@@ -34,8 +40,9 @@ type sample struct {
 }
 
 // simulate is one member from end to end. It returns what all measured.
-func simulate(ctx context.Context, w *network, g *group.Group) (*result, error) {
-	m := &member{network: w, g: g, targets: make(map[uint64][]int32)}
+func (m *member) simulate(ctx context.Context) (*result, error) {
+	g := m.g
+	m.targets = make(map[uint64][]int32)
 	if err := m.wire(ctx); err != nil {
 		return nil, err
 	}
@@ -44,7 +51,7 @@ func simulate(ctx context.Context, w *network, g *group.Group) (*result, error) 
 		return nil, err
 	}
 	begun := time.Now()
-	for step := range w.millis {
+	for step := range m.millis {
 		if err := m.step(ctx, step); err != nil {
 			return nil, err
 		}
@@ -137,26 +144,49 @@ func (m *member) step(ctx context.Context, step int) error {
 	}
 	before := m.g.Stats()
 	exchanging := time.Now()
+	m.handle = func(p group.Package) { s.In += m.deliverAll(step, p.Rank, spikesOf(p.Data)) }
 	in, err := group.Exchange(ctx, m.g, some(m.out))
+	m.handle = nil
 	if err != nil {
 		return err
 	}
 	s.Exchange = micros(time.Since(exchanging))
 	s.Waiting = micros(m.g.Stats().Waiting - before.Waiting)
+	if m.handled {
+		in = nil // they are delivered
+	}
 	for _, b := range in {
-		s.In += uint64(len(b.Events))
-		for _, e := range b.Events {
-			if err := m.deliver(step, b.Rank, e); err != nil {
-				return err
-			}
-		}
+		s.In += m.deliverAll(step, b.Rank, b.Events)
+	}
+	if m.wrong != nil {
+		return m.wrong
 	}
 	s.Total = micros(time.Since(begun))
 	m.times = append(m.times, s)
 	return nil
 }
 
+// spikesOf returns the spikes of a package.
+func spikesOf(data []byte) []spike {
+	spikes := make([]spike, len(data)/16)
+	for i := range spikes {
+		e := data[16*i:]
+		spikes[i] = spike{binary.NativeEndian.Uint64(e), math.Float64frombits(binary.NativeEndian.Uint64(e[8:]))}
+	}
+	return spikes
+}
+
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
+
+// deliverAll delivers the spikes of a member, and returns how many there are.
+func (m *member) deliverAll(step, from int, spikes []spike) uint64 {
+	for _, e := range spikes {
+		if err := m.deliver(step, from, e); err != nil && m.wrong == nil {
+			m.wrong = err
+		}
+	}
+	return uint64(len(spikes))
+}
 
 // deliver hands a spike to the cells that listen to its source.
 func (m *member) deliver(step, from int, e spike) error {

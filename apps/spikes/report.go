@@ -151,7 +151,7 @@ func (r *result) save(dir string) error {
 // gathers reports whether the algorithm is a collective one.
 func (r *result) gathers() bool {
 	switch r.stats.Algorithm {
-	case "allgather", "fixed-buffer", "chunks":
+	case "allgather", "allgather-l", "fixed-buffer", "chunks":
 		return true
 	}
 	return false
