@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
@@ -25,7 +26,8 @@ type Options struct {
 	address          string
 	Rounds           int
 	Slice            time.Duration
-	short            bool
+	delay            group.Delay
+	short, steps     bool
 	plot             string
 
 	Bytes []int // sizes, parsed
@@ -62,7 +64,8 @@ mutex and a slice for each member (the local optimum), a mesh of Go channels, me
 gRPC streams through a socket; between processes OpenMPI, where it is installed.
 
 A time is that of a step of the slowest member: mean and maximum of batches, and spread of
-the rounds. CPU is that of all members together. Shapes of the report are held against
+the rounds. CPU is that of all members together. Algorithms whose names end in "-l" read
+each package as it arrives, in the exchange, as a simulator processes spikes. Shapes of the report are held against
 what is measured; its tables of volumes stand beside what the model says.`,
 		Example: `  nfbench group --short
   nfbench group --members 8 --targets 4 --sizes 64,64KiB --plot group.svg
@@ -86,30 +89,49 @@ what is measured; its tables of volumes stand beside what the model says.`,
 			return c.Print(cmd.OutOrStdout(), r)
 		},
 	}
-	f := cmd.Flags()
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+// flags adds the flags of the command.
+func (o *Options) flags(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.Members, "members", []int{5, 8, 16}, "numbers of members")
 	f.IntSliceVar(&o.Targets, "targets", []int{4}, "numbers of neighbours that each has data for")
 	f.StringSliceVar(&o.sizes, "sizes", []string{"16", "64", "1KiB", "8KiB", "64KiB"}, "bytes for each of them")
-	f.StringSliceVar(&o.Algorithms, "algorithms", groupAlgorithms(), "algorithms of pkg/group")
+	f.StringSliceVar(&o.Algorithms, "algorithms", allAlgorithms(), "algorithms of pkg/group")
 	f.StringSliceVar(&o.Transports, "transports", []string{TransportMesh, TransportShm}, "mesh, shm, fabric")
 	f.StringVar(&o.address, "address", "sim:?torus=4x2x1", "device in a fabric, for the transport of that name")
 	f.IntVar(&o.Rounds, "rounds", 5, "rounds of each comparison")
 	f.DurationVar(&o.Slice, "slice", 50*time.Millisecond, "time of an algorithm in a round")
+	f.DurationVar(&o.delay.PerByte, "delay-byte", 0, "time that gathering algorithms wait for each byte gathered, between sizes and data")
+	f.DurationVar(&o.delay.PerMember, "delay-member", 0, "time that they wait for each member")
+	f.BoolVar(&o.delay.Random, "delay-random", false, "draw the waiting from zero to twice that time")
+	f.BoolVar(&o.steps, "steps", false, "the report's comparison of #2 and #3: isend and isend-irecv, 1,920 to 7,680 bytes")
 	f.BoolVar(&o.short, "short", false, "a few sizes, members and rounds, in some seconds")
 	f.Var(plot.Output(&o.plot), "plot", "draw the times over the sizes to this SVG file")
-	return cmd
 }
 
-// groupAlgorithms are those that need no handler.
+// groupAlgorithms are those without a handler, among which auto is to find the best one.
 func groupAlgorithms() []string {
-	var names []string
+	return slices.DeleteFunc(allAlgorithms(), handled)
+}
+
+// allAlgorithms are the values of --algorithms.
+func allAlgorithms() (names []string) {
 	for _, a := range group.Algorithms() {
-		if !a.Process {
-			names = append(names, a.Name)
-		}
+		names = append(names, a.Name)
 	}
 	return names
 }
+
+// handled is whether an algorithm hands packages over as they arrive.
+func handled(name string) bool {
+	return slices.ContainsFunc(group.Algorithms(), func(a group.Algorithm) bool { return a.Name == name && a.Process })
+}
+
+// stepSizes are those of the report's comparison of its modifications #2 and #3: 120 to 480 events of
+// 16 bytes.
+var stepSizes = []string{"1920", "2880", "3840", "4800", "5760", "6720", "7680"}
 
 // shorten sets what --short is about, but for what was given.
 func (o *Options) shorten(changed func(string) bool) {
@@ -124,8 +146,14 @@ func (o *Options) shorten(changed func(string) bool) {
 
 // check refuses flags that make no sense.
 func (o *Options) check(c *cli.Flags, changed func(string) bool) error {
+	if o.steps {
+		cli.Shorten(changed, map[string]func(){
+			"sizes":      func() { o.sizes = stepSizes },
+			"algorithms": func() { o.Algorithms = []string{"isend", "isend-irecv"} },
+		})
+	}
 	if o.short {
-		o.shorten(changed)
+		o.shorten(func(flag string) bool { return o.steps && (flag == "sizes" || flag == "algorithms") || changed(flag) })
 	}
 	for _, n := range o.Members {
 		if n < 2 || n > groupMost {
@@ -138,8 +166,8 @@ func (o *Options) check(c *cli.Flags, changed func(string) bool) error {
 		}
 	}
 	for _, name := range o.Algorithms {
-		if !slices.Contains(groupAlgorithms(), name) {
-			return cli.Usagef("--algorithms %q is none of %v", name, groupAlgorithms())
+		if !slices.Contains(allAlgorithms(), name) {
+			return cli.Usagef("--algorithms %q is none of %v", name, allAlgorithms())
 		}
 	}
 	for _, name := range o.Transports {
@@ -150,6 +178,8 @@ func (o *Options) check(c *cli.Flags, changed func(string) bool) error {
 	switch {
 	case len(o.Members) == 0 || len(o.Targets) == 0 || len(o.Algorithms) == 0 || len(o.Transports) == 0:
 		return cli.Usagef("a list is empty")
+	case o.delay.PerByte < 0 || o.delay.PerMember < 0:
+		return cli.Usagef("--delay-byte and --delay-member are not negative")
 	case o.Rounds < 1:
 		return cli.Usagef("--rounds %d is less than 1", o.Rounds)
 	case o.Slice <= 0:
@@ -213,6 +243,11 @@ func (s exchangeShape) neighbours(rank int) (targets, sources []int) {
 // options are those of a member, otherwise like some.
 func (s exchangeShape) options(o group.Options, rank int) group.Options {
 	o.Rank, o.Size = rank, s.members
+	o.Delay.Seed = uint64(rank)
+	if handled(o.Algorithm) {
+		ones := 0
+		o.Handler = func(p group.Package) { ones += readAll(p.Data) }
+	}
 	o.Targets, o.Sources = s.neighbours(rank)
 	return o
 }
@@ -276,7 +311,7 @@ func (o *Options) compare(ctx context.Context, r *Report, s exchangeShape, mpi *
 		}
 	}()
 	for _, name := range o.Algorithms {
-		side, err := newGroupSide(ctx, s, o.address, name)
+		side, err := newGroupSide(ctx, s, o.address, group.Options{Algorithm: name, Delay: o.delay})
 		if err != nil {
 			return err
 		}

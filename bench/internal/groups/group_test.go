@@ -133,6 +133,29 @@ func TestGroupProcesses(t *testing.T) {
 	}
 }
 
+// TestGroupHandlersAndDelays: algorithms with a handler are contenders, and the delay of those that
+// gather reaches members in this process and in others.
+func TestGroupHandlersAndDelays(t *testing.T) {
+	t.Setenv("PATH", "")
+	var r Report
+	clitest.Decode(t, clitest.MustRun(t, strings.Fields("group --members 3 --targets 2 --sizes 64 --rounds 1 --slice 1ms --transports mesh,shm --algorithms allgather,allgather-l,isend-l --delay-member 100us --output json")...), &r)
+	rows := slices.DeleteFunc(r.Rows, func(row Row) bool { return !slices.Contains(allAlgorithms(), row.Name) })
+	require.Len(t, rows, 2*3)
+	for _, row := range rows {
+		require.Equal(t, row.Name != "isend-l", row.Step.Min > 3*100, "%s, %s: %v µs", row.Transport, row.Name, row.Step.Min)
+	}
+	require.NotContains(t, groupAlgorithms(), "isend-l", "auto chooses none with a handler")
+}
+
+// TestGroupSteps: --steps is the report's comparison, but for what is given.
+func TestGroupSteps(t *testing.T) {
+	var r Report
+	clitest.Decode(t, clitest.MustRun(t, strings.Fields("group --steps --short --members 2 --targets 1 --rounds 1 --slice 1ms --transports fabric --address sim:?torus=2x1x1 --output json")...), &r)
+	require.Len(t, r.Rows, 2*7)
+	require.Equal(t, []int{1920, 7680}, []int{r.Rows[0].Size, r.Rows[13].Size})
+	require.Equal(t, []string{"isend", "isend-irecv"}, []string{r.Rows[12].Name, r.Rows[13].Name})
+}
+
 func TestGroupNodes(t *testing.T) {
 	t.Setenv("PATH", "")
 	out := clitest.MustRun(t, strings.Fields(tinyGroup+"--members 3 --sizes 64 --transports fabric --address sim:?torus=2x1x1 --algorithms isend,bruck")...)
@@ -148,7 +171,7 @@ func TestGroupCountsAllProcesses(t *testing.T) {
 	var c compare.Comparison
 	var all time.Duration
 	for _, algorithm := range []string{"isend", "allgather"} {
-		side, err := newProcessSide(t.Context(), exchangeShape{TransportShm, 2, 1, 8}, algorithm)
+		side, err := newProcessSide(t.Context(), exchangeShape{TransportShm, 2, 1, 8}, group.Options{Algorithm: algorithm})
 		require.NoError(t, err)
 		_, err = side.Run(t.Context(), 1_000)
 		require.NoError(t, err)
@@ -165,7 +188,7 @@ func TestGroupCountsAllProcesses(t *testing.T) {
 
 // TestGroupMemberFails: the end of a member process ends the comparison.
 func TestGroupMemberFails(t *testing.T) {
-	side, err := newProcessSide(t.Context(), exchangeShape{TransportShm, 2, 1, 8}, "no-such")
+	side, err := newProcessSide(t.Context(), exchangeShape{TransportShm, 2, 1, 8}, group.Options{Algorithm: "no-such"})
 	require.NoError(t, err)
 	_, err = side.Run(t.Context(), 1)
 	require.Error(t, err)
@@ -181,6 +204,7 @@ func TestGroupBadInput(t *testing.T) {
 		"--algorithms isendl": `--algorithms "isendl" is none of`,
 		"--transports smoke":  `--transports "smoke" is none of`,
 		"--rounds 0":          "--rounds 0 is less than 1",
+		"--delay-byte -1ns":   "are not negative",
 		"--slice 0s":          "--slice 0s is not a positive time",
 		"--transports=":       "a list is empty",
 		"--output xml":        "neither table nor json",

@@ -30,11 +30,12 @@ import (
 const (
 	memberCommand = "group-member"
 	memberLine    = "%d %d %q\n"
+	delayFormat   = "%d,%d,%t"
 )
 
 func newGroupMember() *cobra.Command {
 	return &cobra.Command{
-		Use: memberCommand + " NAME ALGORITHM RANK MEMBERS TARGETS SIZE", Hidden: true, Args: cobra.ExactArgs(6),
+		Use: memberCommand + " NAME ALGORITHM RANK MEMBERS TARGETS SIZE DELAY", Hidden: true, Args: cobra.ExactArgs(7),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var n [4]int
 			for i := range n {
@@ -44,13 +45,17 @@ func newGroupMember() *cobra.Command {
 				}
 			}
 			s := exchangeShape{TransportShm, n[1], n[2], n[3]}
-			return memberProcess(cmd.Context(), s, args[0], args[1], n[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			o := group.Options{Algorithm: args[1]}
+			if _, err := fmt.Sscanf(args[6], delayFormat, &o.Delay.PerByte, &o.Delay.PerMember, &o.Delay.Random); err != nil {
+				return err
+			}
+			return memberProcess(cmd.Context(), s, args[0], o, n[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }
 
-func memberProcess(ctx context.Context, s exchangeShape, name, algorithm string, rank int, in io.Reader, out io.Writer) error {
-	g, err := group.Join(ctx, group.Rings{Name: name}, s.options(group.Options{Algorithm: algorithm}, rank))
+func memberProcess(ctx context.Context, s exchangeShape, name string, o group.Options, rank int, in io.Reader, out io.Writer) error {
+	g, err := group.Join(ctx, group.Rings{Name: name}, s.options(o, rank))
 	if err != nil {
 		return err
 	}
@@ -75,7 +80,7 @@ func memberProcess(ctx context.Context, s exchangeShape, name, algorithm string,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, memberLine, took, cli.CPUTime(), chose(algorithm, g))
+		fmt.Fprintf(out, memberLine, took, cli.CPUTime(), chose(o.Algorithm, g))
 	}
 	return nil
 }
@@ -91,7 +96,7 @@ type processes struct {
 
 var groupNames atomic.Int64
 
-func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*compare.Contender, error) {
+func newProcessSide(ctx context.Context, s exchangeShape, o group.Options) (*compare.Contender, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -99,8 +104,9 @@ func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*co
 	p := &processes{cpu: make([]time.Duration, s.members)}
 	name := fmt.Sprintf("nfbench-%d-%d", os.Getpid(), groupNames.Add(1))
 	for rank := range s.members {
-		cmd := subprocess.Command(ctx, self, memberCommand, name, algorithm, strconv.Itoa(rank),
-			strconv.Itoa(s.members), strconv.Itoa(s.targets), strconv.Itoa(s.size))
+		cmd := subprocess.Command(ctx, self, memberCommand, name, o.Algorithm, strconv.Itoa(rank),
+			strconv.Itoa(s.members), strconv.Itoa(s.targets), strconv.Itoa(s.size),
+			fmt.Sprintf(delayFormat, o.Delay.PerByte, o.Delay.PerMember, o.Delay.Random))
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()
 		if err != nil {
@@ -115,7 +121,7 @@ func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*co
 		}
 		p.commands, p.in, p.out = append(p.commands, cmd), append(p.in, in), append(p.out, bufio.NewReader(out))
 	}
-	return &compare.Contender{Name: algorithm, Size: s.size, Batch: s.batch(), Run: p.run, CPU: p.cpuTime, Used: p.used, Close: p.close, Chose: func() string { return p.chose }}, nil
+	return &compare.Contender{Name: o.Algorithm, Size: s.size, Batch: s.batch(), Run: p.run, CPU: p.cpuTime, Used: p.used, Close: p.close, Chose: func() string { return p.chose }}, nil
 }
 
 // run has all processes do n steps, and returns the time of the slowest.

@@ -27,21 +27,21 @@ const (
 )
 
 // newGroupSide is a contender that exchanges by an algorithm.
-func newGroupSide(ctx context.Context, s exchangeShape, address, algorithm string) (*compare.Contender, error) {
+func newGroupSide(ctx context.Context, s exchangeShape, address string, o group.Options) (*compare.Contender, error) {
 	var m *members
 	var err error
 	switch s.transport {
 	case TransportShm:
-		return newProcessSide(ctx, s, algorithm)
+		return newProcessSide(ctx, s, o)
 	case transportFabric:
-		m, err = joinNodes(ctx, s, address, algorithm)
+		m, err = joinNodes(ctx, s, address, o)
 	default:
-		m, err = joinMembers(ctx, s, group.NewMesh(s.members), group.Options{Algorithm: algorithm})
+		m, err = joinMembers(ctx, s, group.NewMesh(s.members), o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &compare.Contender{Name: algorithm, Size: s.size, Batch: s.batch(), Run: m.run, CPU: compare.SelfCPU, Close: m.close, Chose: func() string { return chose(algorithm, m.groups[0]) }}, nil
+	return &compare.Contender{Name: o.Algorithm, Size: s.size, Batch: s.batch(), Run: m.run, CPU: compare.SelfCPU, Close: m.close, Chose: func() string { return chose(o.Algorithm, m.groups[0]) }}, nil
 }
 
 // chose is what auto took at last, and why; of another algorithm nothing.
@@ -62,7 +62,7 @@ type members struct {
 }
 
 // joinNodes has members on the nodes of a fabric.
-func joinNodes(ctx context.Context, s exchangeShape, address, algorithm string) (*members, error) {
+func joinNodes(ctx context.Context, s exchangeShape, address string, o group.Options) (*members, error) {
 	dev, err := nfcomms.Open(ctx, address)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func joinNodes(ctx context.Context, s exchangeShape, address, algorithm string) 
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
-	m, err := joinMembers(ctx, s, t, group.Options{Algorithm: algorithm})
+	m, err := joinMembers(ctx, s, t, o)
 	if err != nil {
 		return nil, errors.Join(err, t.Close(), dev.Close())
 	}
