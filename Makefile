@@ -155,6 +155,10 @@ test-packages: deps-build ## the packages in a booted Debian, the image in a con
 	@deploy/container/check.sh
 	@deploy/dkms/check.sh
 
+.PHONY: licenses
+licenses: deps-build ## write the licences of all that the programs link
+	@scripts/licenses.sh
+
 .PHONY: bench
 bench: deps-build ## every measurement with its pictures into BENCH (bin/bench), then every goal: reached, missed by how much, or not measured; BENCHFLAGS=--short for a look
 	@mkdir -p $(BENCH)
