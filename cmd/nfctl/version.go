@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/licenses"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
@@ -48,12 +49,16 @@ type moduleRecord struct {
 }
 
 func newVersion(a *app) *cobra.Command {
-	var client bool
+	var client, terms bool
 	cmd := &cobra.Command{
 		Use: "version", GroupID: groupLook,
 		Short: "Show the versions of nfctl, the server, its firmware and the kernel module",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if terms {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), licenses.Text)
+				return err
+			}
 			r := versionRecord{Client: ownBuild(), Devices: []firmwareRecord{}, Module: moduleOf("/")}
 			if client {
 				return a.print(r)
@@ -68,6 +73,7 @@ func newVersion(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&client, "client", false, "do not ask a server")
+	cmd.Flags().BoolVar(&terms, "licenses", false, "print the licences of the modules in the programs, and no version")
 	return cmd
 }
 

@@ -40,6 +40,7 @@ pack() {
 	mkdir -p "$tree/usr/share/doc/$1"
 	{ cat deploy/debian/copyright; tail -n +5 LICENSE | sed 's/^$/./; s/^/ /'; } >"$tree/usr/share/doc/$1/copyright"
 	gzip -9nc CHANGELOG.md >"$tree/usr/share/doc/$1/changelog.gz"
+	gzip -9nc internal/licenses/licenses.txt >"$tree/usr/share/doc/$1/licenses.gz"
 	chmod -R u=rwX,go=rX "$tree"
 	(cd "$tree" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 	dpkg-deb --root-owner-group -Zzstd --build "$tree" "$deb" >/dev/null

@@ -113,6 +113,7 @@ check "and nobody else" refuses scrape alice
 check "the daemon has no privileges" inside 'grep -qx "CapEff:	0000000000000000" /proc/$(systemctl show -P MainPID nfcommsd)/status'
 check "the shipped configuration is good, without a warning" inside 'test "$(nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml 2>&1)" = "the configuration is good"'
 check "the version is the package's" inside 'nfctl version --client | grep -F "$(dpkg-query -f "\${Version}" -W nfcomms)"'
+check "the licences of all that is linked" inside 'nfctl version --licenses | cmp - <(zcat /usr/share/doc/nfcomms/licenses.gz)'
 check "manual pages, completion, rules and dashboard" inside 'ls /usr/share/man/man1/nfctl-list.1.gz /usr/share/man/man8/nfcommsd.8.gz /usr/share/man/man8/nfsim.8.gz /usr/share/bash-completion/completions/nfctl /usr/share/nfcomms/prometheus/nfcomms.rules.yml /usr/share/nfcomms/grafana/nfcomms.json && bash -n /usr/share/bash-completion/completions/nfctl'
 
 file=/etc/nfcomms/nfcommsd.yaml
