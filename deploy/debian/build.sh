@@ -19,9 +19,20 @@ triplet=$(gcc -dumpmachine | sed 's/^x86_64-.*/x86_64-linux-gnu/')
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 commit=$(git rev-parse HEAD 2>/dev/null || true)
 
+cyclonedx=$(GOWORK=off go tool -modfile=tools/go.mod -n cyclonedx-gomod)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
+
+# materials TREE PACKAGE PROGRAM…: the bill of materials of each program, CycloneDX 1.6. Licences are in a list of their own.
+materials() {
+	local folder=$1/usr/share/doc/$2 program
+	mkdir -p "$folder"
+	for program in "${@:3}"; do
+		"$cyclonedx" bin -json -std -noserial -notimestamp -output-version 1.6 -version "v$package_version" "$program" |
+			gzip -9n >"$folder/$(basename "${program%.so.*}").cdx.json.gz"
+	done
+}
 
 # needs_libc FILE…: the oldest libc that has every symbol they use.
 needs_libc() {
@@ -74,6 +85,7 @@ daemon() {
 	local tree=$work/nfcomms share=$work/nfcomms/usr/share/nfcomms
 	programs "$tree/usr/bin"
 	tools "$tree"
+	materials "$tree" nfcomms "$tree"/usr/bin/*
 	install -Dm644 -t "$tree/usr/lib/systemd/system" deploy/systemd/*.service deploy/systemd/*.socket
 	install -Dm644 deploy/systemd/nfcommsd.sysusers "$tree/usr/lib/sysusers.d/nfcommsd.conf"
 	install -Dm644 deploy/config/nfcommsd.yaml "$tree/etc/nfcomms/nfcommsd.yaml"
@@ -96,6 +108,7 @@ libraries() {
 	mv "$all/usr" "$dev/tmp" && cp -a "$dev/tmp/." "$dev/usr/" && rm -r "$dev/tmp"
 	find "$dev/usr/share/man" -type f -exec gzip -9n {} +
 	install -m644 kmod/lib/example/echo.c kmod/lib/example/echo.py "$dev/usr/share/doc/libnfcomms-dev/examples/"
+	materials "$run" libnfcomms1 "$run/$lib"/libnfcomms-umod.so."$version"
 	pack libnfcomms1 "$(needs_libc "$run/$lib"/*.so."$version")"
 	pack libnfcomms-dev ""
 }

@@ -28,7 +28,7 @@ export SOURCE_DATE_EPOCH # also if somebody commits meanwhile
 deploy/debian/build.sh "$work/one" >"$work/debs"
 deploy/debian/build.sh "$work/two" >/dev/null
 deploy/debian/build.sh "$work/newer" +1 >/dev/null
-same() { for deb in "$work"/one/*.deb; do cmp "$deb" "$work/two/${deb##*/}"; done; }
+same() { for deb in "$work"/one/*.deb; do cmp "$deb" "$work/two/${deb##*/}" || return 1; done; }
 parse() {
 	for deb in "$work"/one/*.deb; do
 		dpkg-deb -e "$deb" "$work/control" && for script in "$work"/control/p{ost,re}{inst,rm}; do
@@ -36,7 +36,18 @@ parse() {
 		done
 	done
 }
+# materials: the bill of materials of each program names the modules that Go noted in it.
+materials() {
+	local program bom
+	for program in "$work"/programs/usr/bin/* "$work"/programs/usr/lib/*/libnfcomms-umod.so.*.*; do
+		bom=$(basename "${program%.so.*}").cdx.json.gz
+		diff <(go version -m "$program" | awk '$1 == "dep" { print $2 "@" $3 }' | sort) <(zcat "$work"/programs/usr/share/doc/*/"$bom" |
+			perl -MJSON::PP -0ne 'print map { "$_->{name}\@$_->{version}\n" } grep { $_->{name} ne "std" } @{JSON::PP->new->decode($_)->{components}}' | sort) || return 1
+	done
+}
+for deb in "$work"/one/*.deb; do dpkg-deb -x "$deb" "$work/programs"; done
 check "the packages are reproducible" same
+check "each program has its bill of materials" materials
 check "maintainer scripts parse" parse
 
 # --- a booted Debian
@@ -163,7 +174,6 @@ check "the library goes as well" inside 'apt purge libnfcomms1 libnfcomms-dev'
 check "and leaves nothing" now_and_before
 
 # The programs of the package are those of make build, with a version.
-dpkg-deb -x "$work"/one/nfcomms_*.deb "$work/programs"
 cp "$work"/programs/usr/bin/* "$root/src/bin/"
 check "the page's installation without a package" literally source
 cp "$work/log" "$work/install"
