@@ -1,0 +1,127 @@
+package release
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	module  = "github.com/nfcomms/nfcomms"
+	version = "v0.1.0" // as a release has it
+)
+
+// output runs a command in a folder and returns what it printed.
+func output(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s %s: %s", name, strings.Join(args, " "), &failure)
+	return strings.TrimSpace(string(out))
+}
+
+// nested are the folders of modules within the module.
+func nested(files []string) (folders []string) {
+	for _, f := range files {
+		if dir, is := strings.CutSuffix(f, "/go.mod"); is {
+			folders = append(folders, dir+"/")
+		}
+	}
+	return folders
+}
+
+// serve writes the tree to a folder as a module proxy has it, and returns its URL.
+func serve(t *testing.T, top string) string {
+	t.Helper()
+	proxy := t.TempDir()
+	dir := filepath.Join(proxy, module, "@v")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	list := output(t, top, nil, "git", "-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard")
+	files := strings.Split(list, "\n")
+	others := nested(files)
+	var data bytes.Buffer
+	w := zip.NewWriter(&data)
+	for _, f := range files {
+		inside := slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(f, o) })
+		info, err := os.Lstat(filepath.Join(top, f))
+		if inside || err != nil || !info.Mode().IsRegular() {
+			continue // as go leaves them out
+		}
+		to, err := w.Create(module + "@" + version + "/" + f)
+		require.NoError(t, err)
+		from, err := os.ReadFile(filepath.Join(top, f))
+		require.NoError(t, err)
+		_, err = io.Copy(to, bytes.NewReader(from))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
+	require.NoError(t, err)
+	for name, text := range map[string][]byte{
+		"list": []byte(version + "\n"), version + ".mod": mod, version + ".zip": data.Bytes(),
+		version + ".info": fmt.Appendf(nil, `{"Version":%q,"Time":"2026-01-01T00:00:00Z"}`, version),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+	}
+	return "file://" + proxy
+}
+
+// commands are the uses of the module that the documents tell their readers to type.
+func commands(t *testing.T, top string) (all []string) {
+	t.Helper()
+	uses := regexp.MustCompile(`\bgo (?:get|install) ` + regexp.QuoteMeta(module) + `[\w./@-]*\w`)
+	pages, err := filepath.Glob(filepath.Join(top, "docs", "*.md"))
+	require.NoError(t, err)
+	more, err := filepath.Glob(filepath.Join(top, "docs", "tutorial", "*.md"))
+	require.NoError(t, err)
+	for _, page := range append(append(pages, more...), filepath.Join(top, "README.md")) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		all = append(all, uses.FindAllString(string(text), -1)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// TestModuleIsFetched runs the commands of the documents, each as it stands, in a module elsewhere
+// against a proxy that has this tree as a release; the other modules are those in the local cache.
+func TestModuleIsFetched(t *testing.T) {
+	top, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir, bin := t.TempDir(), t.TempDir()
+	cache := output(t, top, nil, "go", "env", "GOMODCACHE")
+	env := []string{
+		"GOPROXY=" + serve(t, top) + ",file://" + cache + "/cache/download", "GOSUMDB=off", "GOWORK=off", "GOBIN=" + bin,
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOTOOLCHAIN=local", "CGO_ENABLED=1",
+	}
+	hello, err := os.ReadFile(filepath.Join(top, "examples", "hello", "main.go"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), hello, 0o644))
+	output(t, dir, env, "go", "mod", "init", "example.org/hello")
+	all := commands(t, top)
+	require.NotEmpty(t, all)
+	for _, c := range all {
+		words := strings.Fields(c)
+		output(t, dir, env, words[0], words[1:]...)
+		if program, is := strings.CutPrefix(words[2], module+"/cmd/"); is && words[1] == "install" {
+			program, _, _ = strings.Cut(program, "@")
+			require.FileExists(t, filepath.Join(bin, program))
+		}
+	}
+	require.Equal(t, version, output(t, dir, env, "go", "list", "-m", "-f", "{{.Version}}", module))
+	require.Contains(t, output(t, dir, env, "go", "run", "."), "42 <nil>")
+	require.Contains(t, output(t, dir, env, filepath.Join(bin, "nfctl"), "version", "--client"), version)
+}
