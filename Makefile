@@ -81,8 +81,8 @@ CHECK       = ./bridge ./bridge/abi ./internal/proto/... ./bridge/mailbox ./inte
 CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounded|TestDeviceWritesOnlyToItsLog
 
 .PHONY: check
-check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, units, conformance on sim:
-	@$(RUNNER) "step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" \
+check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, the last release, units, conformance on sim:
+	@$(RUNNER) "step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" "step compatible: scripts/compatible.sh" \
 		"go units: $(GO) test -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)"
 
 .PHONY: test-go
