@@ -163,7 +163,7 @@ type settling struct {
 	d *daemon
 }
 
-// ServerHandshake does the handshake, and finds a place for who it was.
+// ServerHandshake does the handshake, and finds a place for the caller that it names.
 func (s settling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := s.TransportCredentials.ServerHandshake(raw)
 	c := raw.(*listen.Conn)

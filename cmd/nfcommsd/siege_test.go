@@ -162,7 +162,7 @@ const (
 )
 
 // answers asks as an admin on each listener, over a connection of its own, and
-// returns how long each took. Who is refused tries again, as a person would.
+// returns how long each took. A refused call is tried again, as a person would.
 type answers map[string]time.Duration
 
 func (a answers) ask(t testing.TB, name string, call func() error) {

@@ -59,8 +59,8 @@ func attackers(t testing.TB, address string, names ...string) (stop func() time.
 	return launchAll(t, &syscall.Credential{Uid: attacker, Gid: attacker}, address, names...)
 }
 
-// launchAll starts a process for each attack. What it returns ends them and tells what
-// processor time they had.
+// launchAll starts a process for each attack. The function that it returns ends them and
+// returns the processor time that they used.
 func launchAll(t testing.TB, who *syscall.Credential, address string, names ...string) (stop func() time.Duration) {
 	var ends []func() time.Duration
 	for _, name := range names {

@@ -18,7 +18,7 @@ import (
 const unitFolder = "../../deploy/systemd"
 
 // mostExposed is the exposure, in tenths, that systemd may find in the service.
-// What is left is what the daemon is for: sockets, devices, the ids of callers.
+// The rest is the daemon's task: sockets, devices, the ids of callers.
 const mostExposed = "16"
 
 // units copies the units to a folder, with a program that is there, and returns

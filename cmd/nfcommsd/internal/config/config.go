@@ -36,7 +36,7 @@ type Socket struct {
 	Mode fs.FileMode
 	// Group owns it; empty leaves the daemon's own.
 	Group string
-	// MaxRole is the highest role that anybody has on it, whoever it is.
+	// MaxRole bounds the role of every caller on it.
 	MaxRole string
 }
 

@@ -23,8 +23,8 @@ type Limits struct {
 	Waiting int
 	// Pace bounds what is taken per second.
 	Pace Pace
-	// Who returns whose a connection is when it is accepted, or an Owner without
-	// a name where only a handshake or a request can tell; nil: for none.
+	// Who returns the owner of a connection when it is accepted, or an Owner without
+	// a name where only a handshake or a request shows it; nil: for none.
 	Who func(net.Conn) (Owner, error)
 	// Late: a connection waits until Settle also if Who named its owner.
 	Late bool
@@ -35,7 +35,7 @@ type Limits struct {
 // Pace is how many new connections are taken per second; a second's worth may
 // come at once. A connection counts when its owner is known, or else when its
 // client sends something: one that says nothing takes nothing from those that do.
-// What is beyond is closed at once: a client that is told can try again. A source
+// A connection beyond it is closed at once: a client that is told can try again. A source
 // is known once a connection of it settled, for knownTime.
 type Pace struct {
 	// Stranger is for each source that is not known, Strangers for all of them
@@ -211,7 +211,7 @@ func (d *door) begin(c *Conn) bool {
 	return ok
 }
 
-// inPaceLocked counts a new connection of a source. What is beyond the pace of
+// inPaceLocked counts a new connection of a source. A connection beyond the pace of
 // its source takes nothing from other strangers. Must hold mu.
 func (d *door) inPaceLocked(c *Conn) bool {
 	if c.peer.Privileged {

@@ -129,7 +129,7 @@ func TestWhoWaitsMakesRoom(t *testing.T) {
 	require.NoError(t, useful.Settle(Owner{"u", false}))
 }
 
-// TestPace: a stranger, all of them and who is known have their own.
+// TestPace: a stranger, all strangers together and a known source have a pace each.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Limits{Open: 1000, Waiting: 1000, Pace: Pace{Stranger: 4, Strangers: 10, Known: 30}})
