@@ -57,21 +57,21 @@ func (c groupCollector) Collect(ch chan<- prometheus.Metric) {
 		send(groupBytes, counter, float64(s.BytesSent), "sent")
 		send(groupBytes, counter, float64(s.BytesReceived), "received")
 		send(groupChosen, gauge, 1, s.Algorithm)
-		ch <- groupHistogram(groupTime, &s.StepTime, s.Time, name)
-		ch <- groupHistogram(groupWaiting, &s.StepWaiting, s.Waiting, name)
+		ch <- powersHistogram(groupTime, &s.StepTime, s.Time, name)
+		ch <- powersHistogram(groupWaiting, &s.StepWaiting, s.Waiting, name)
 	}
 }
 
 // Buckets end at powers of two, from a microsecond to half a minute.
-const groupFirst, groupLast = 10, 35
+const powersFirst, powersLast = 10, 35
 
-// groupHistogram is a histogram whose element i counts what took less than 2^i ns.
-func groupHistogram(d *prometheus.Desc, of *[64]uint64, sum time.Duration, name string) prometheus.Metric {
+// powersHistogram is a histogram whose element i counts what took less than 2^i ns.
+func powersHistogram(d *prometheus.Desc, of *[64]uint64, sum time.Duration, name string) prometheus.Metric {
 	buckets := make(map[float64]uint64)
 	var count uint64
 	for i, n := range of {
 		count += n
-		if i >= groupFirst && i <= groupLast {
+		if i >= powersFirst && i <= powersLast {
 			buckets[float64(uint64(1)<<i)/1e9] = count
 		}
 	}

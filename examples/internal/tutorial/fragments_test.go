@@ -41,6 +41,7 @@ var fragments = map[string][]fragment{
 		{}, {},
 	},
 	"docs/metrics.md": {{runs: true}},
+	"docs/pools.md":   {{before: "type Request struct{ A, B uint64 }; type Answer uint64; var image, in, out []byte; var request Request"}},
 	"docs/programs.md": {
 		{runs: true},
 		{before: "name := ``"},
