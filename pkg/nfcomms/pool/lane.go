@@ -119,7 +119,9 @@ func (p *Pool) keep(ctx context.Context, quit <-chan struct{}, g *nfcomms.Genera
 			if err := i.Close(); err != nil {
 				p.o.Logger.Warn("process left behind", "process", i.Process.ID, "err", err)
 			}
-		case ctx.Err() == nil && isNever(err):
+		case ctx.Err() != nil:
+			return nil
+		case isNever(err):
 			return err
 		default:
 			p.o.Logger.Warn("process did not start", "err", err)
