@@ -18,6 +18,7 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/pool"
 )
 
 // errWrong means that a request had a wrong answer, or none.
@@ -58,7 +59,7 @@ func (t *tally) add(r *vegeta.Result, list [][]byte) {
 }
 
 // attack puts the service under load while the device is reset and loses processes.
-func (s settings) attack(ctx context.Context, dev *nfcomms.Device, l *lanes, at string, w io.Writer) error {
+func (s settings) attack(ctx context.Context, dev *nfcomms.Device, p *pool.Pool, at string, w io.Writer) error {
 	list := bodies(s.size)
 	next := atomic.Uint64{}
 	targets := func(t *vegeta.Target) error {
@@ -69,7 +70,7 @@ func (s settings) attack(ctx context.Context, dev *nfcomms.Device, l *lanes, at 
 	attacker := vegeta.NewAttacker(vegeta.KeepAlive(true), vegeta.MaxWorkers(256), vegeta.Timeout(time.Minute))
 	trouble, calm := context.WithCancel(ctx)
 	done := make(chan troubles, 1)
-	go func() { done <- makeTrouble(trouble, dev, l, s.duration/8) }()
+	go func() { done <- makeTrouble(trouble, dev, s.duration/8) }()
 	var t tally
 	var m vegeta.Metrics
 	var most uint64
@@ -90,7 +91,7 @@ func (s settings) attack(ctx context.Context, dev *nfcomms.Device, l *lanes, at 
 	fmt.Fprintf(w, "%s device: %d uploads of up to %d bytes in %.1f s, %d at once at most\n", dev.Info().Kind(), m.Requests, s.size, m.Duration.Seconds(), s.places)
 	fmt.Fprintf(w, "latency: median %.1f ms, p99 %.1f ms, most %.1f ms; heap: %.0f MiB at most\n",
 		ms(m.Latencies.P50), ms(m.Latencies.P99), ms(m.Latencies.Max), float64(most)/(1<<20))
-	fmt.Fprintf(w, "meanwhile: %d resets of the device, %d processes ended; %d chunks tried again\n", made.resets, made.ended, l.retries.Load())
+	fmt.Fprintf(w, "meanwhile: %d resets of the device, %d processes ended; %d chunks tried again\n", made.resets, made.ended, p.Stats().Retries)
 	if t.right == 0 && t.wrong == 0 {
 		return fmt.Errorf("none of %d uploads was answered: %w", t.honest, errDevice)
 	}
@@ -114,7 +115,7 @@ func heap() uint64 {
 type troubles struct{ resets, ended int }
 
 // makeTrouble resets the device and ends processes on it in turn until ctx ends.
-func makeTrouble(ctx context.Context, dev *nfcomms.Device, l *lanes, each time.Duration) (t troubles) {
+func makeTrouble(ctx context.Context, dev *nfcomms.Device, each time.Duration) (t troubles) {
 	tick := time.NewTicker(each)
 	defer tick.Stop()
 	for {
@@ -129,11 +130,22 @@ func makeTrouble(ctx context.Context, dev *nfcomms.Device, l *lanes, each time.D
 			}
 			continue
 		}
-		l.mu.Lock()
-		id := l.victim
-		l.mu.Unlock()
-		if dev.Stop(ctx, id) == nil { // else it has ended, and the next generation begins
+		if endOne(ctx, dev) {
 			t.ended++
 		}
 	}
+}
+
+// endOne ends the process that was started last. It reports whether there was one.
+func endOne(ctx context.Context, dev *nfcomms.Device) bool {
+	last, err := dev.Start(ctx, nfcomms.Program{Name: "sink", Targets: 1})
+	if err != nil || dev.Stop(ctx, last.ID) != nil {
+		return false
+	}
+	for id := last.ID - 1; id+2*processes > last.ID; id-- { // some may have ended before
+		if dev.Stop(ctx, id) == nil {
+			return true
+		}
+	}
+	return false
 }

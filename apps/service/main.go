@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,23 @@ import (
 
 	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/pool"
+	"github.com/nfcomms/nfcomms/pkg/program"
 )
+
+//go:embed device
+var source embed.FS
+
+// Sizes and times of the work on the device.
+const (
+	processes = 8
+	prefix    = 8               // bytes before a chunk: the sum of what came before
+	chunkSize = 256 << 10       // what device/crc.c takes at once
+	patience  = 5 * time.Second // for a process, and for what it does
+)
+
+// errDevice means that the device did not sum up a chunk.
+var errDevice = errors.New("the device does not work, try again later")
 
 // settings is the command line.
 type settings struct {
@@ -83,39 +100,42 @@ func uploads(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 // run serves until ctx ends or the load test is over. The device outlives the web
 // server, and that the uploads it let in.
 func (s settings) run(ctx context.Context, dev *nfcomms.Device, log *slog.Logger, stdout io.Writer) (err error) {
-	l, reg := newLanes(), prometheus.NewRegistry()
-	supervised, endSupervision := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- l.supervise(supervised, dev, log) }()
-	defer func() {
-		endSupervision()
-		if e := <-ended; !errors.Is(e, nfcomms.ErrWithdrawn) && !errors.Is(e, context.Canceled) {
-			err = errors.Join(err, e)
-		}
-	}()
+	p, err := newPool(ctx, dev, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	reg := prometheus.NewRegistry()
 	at := s.serve
 	if at == "" {
 		at = "127.0.0.1:0"
 	}
-	url, stop, err := listen(at, newServer(l, s.places, s.idle, reg).handler())
+	url, stop, err := listen(at, newServer(p, s.places, s.idle, reg).handler())
 	if err != nil {
 		return command.InputError{Err: err}
 	}
 	defer func() { err = errors.Join(err, stop(s.grace)) }()
-	admin, stopAdmin, err := listen(s.admin, operate(l, dev, reg))
+	admin, stopAdmin, err := listen(s.admin, operate(p, dev, reg))
 	if err != nil {
 		return command.InputError{Err: err}
 	}
 	defer func() { err = errors.Join(err, stopAdmin(time.Second)) }()
 	if s.serve == "" {
-		return s.attack(ctx, dev, l, url, stdout)
+		return s.attack(ctx, dev, p, url, stdout)
 	}
 	fmt.Fprintf(stdout, "uploads: POST %s/checksum\noperators: %s/metrics\n", url, admin)
-	select {
-	case <-ctx.Done():
-		return nil // stopped as it should
-	case err := <-ended:
-		ended <- nil
-		return err
+	<-ctx.Done()
+	return nil // stopped as it should
+}
+
+// newPool starts the processes that sum chunks up. A chunk may be summed up twice, as it is still here.
+func newPool(ctx context.Context, dev *nfcomms.Device, log *slog.Logger) (*pool.Pool, error) {
+	image, err := program.Build(ctx, source, program.Options{})
+	if err != nil {
+		return nil, err
 	}
+	return pool.New(ctx, dev, pool.Options{
+		Images: [][]byte{image}, Program: nfcomms.Program{Name: "uploads.crc"}, Processes: processes,
+		Transfers: true, Idempotent: true, Attempts: 5, Timeout: patience, Logger: log,
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/metrics"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/pool"
 )
 
 // answer is what an upload is answered with.
@@ -32,7 +34,7 @@ type answer struct {
 // on no more than it has places for: others wait, with their bodies unread, so that
 // the clients' sockets fill up.
 type server struct {
-	lanes   *lanes
+	pool    *pool.Pool
 	places  chan struct{}
 	buffers sync.Pool
 	idle    time.Duration // how long an upload may stand still
@@ -42,18 +44,10 @@ type server struct {
 	seconds prometheus.Histogram
 }
 
-func newServer(l *lanes, places int, idle time.Duration, reg prometheus.Registerer) *server {
+func newServer(p *pool.Pool, places int, idle time.Duration, reg prometheus.Registerer) *server {
 	f := promauto.With(reg)
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "uploads_ready", Help: "1 if the device works."}, func() float64 {
-		if l.ready() {
-			return 1
-		}
-		return 0
-	})
-	f.NewCounterFunc(prometheus.CounterOpts{Name: "uploads_chunk_retries_total", Help: "Chunks that were tried again."},
-		func() float64 { return float64(l.retries.Load()) })
 	return &server{
-		lanes: l, places: make(chan struct{}, places), idle: idle,
+		pool: p, places: make(chan struct{}, places), idle: idle,
 		buffers: sync.Pool{New: func() any { b := make([]byte, prefix+chunkSize); return &b }},
 		uploads: f.NewCounterVec(prometheus.CounterOpts{Name: "uploads_total", Help: "Uploads that ended, by HTTP status."}, []string{"code"}),
 		bytes:   f.NewCounter(prometheus.CounterOpts{Name: "uploads_bytes_total", Help: "Bytes that the device summed up."}),
@@ -120,7 +114,7 @@ func (s *server) upload(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		if n == 0 {
 			break
 		}
-		trace.WithRegion(ctx, "device", func() { sum, err = s.lanes.sum(ctx, sum, (*b)[:prefix+n]) })
+		trace.WithRegion(ctx, "device", func() { sum, err = s.sum(ctx, sum, (*b)[:prefix+n]) })
 		if err != nil {
 			return a, err
 		}
@@ -129,6 +123,18 @@ func (s *server) upload(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	a.CRC32 = fmt.Sprintf("%08x", sum)
 	return a, nil
+}
+
+// sum has a device process add a chunk to a sum. buf holds the chunk, behind prefix bytes.
+func (s *server) sum(ctx context.Context, before uint32, buf []byte) (uint32, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	binary.NativeEndian.PutUint64(buf, uint64(before))
+	var answer [8]byte
+	if _, err := s.pool.Do(ctx, buf, answer[:]); err != nil {
+		return 0, fmt.Errorf("%w: %w", errDevice, err)
+	}
+	return uint32(binary.NativeEndian.Uint64(answer[:])), nil
 }
 
 // fill reads until buf is full or the body ends. io.ReadFull would not tell a body
@@ -156,15 +162,16 @@ func (s *server) handler() http.Handler {
 
 // operate is what operators look at: metrics, health, and traces, whose tasks are
 // "upload" and whose regions are "read" and "device".
-func operate(l *lanes, dev *nfcomms.Device, reg *prometheus.Registry) http.Handler {
-	reg.MustRegister(metrics.NewCollector(func() iter.Seq2[string, *nfcomms.Device] {
-		return maps.All(map[string]*nfcomms.Device{"device0": dev})
-	}, metrics.Options{}))
+func operate(p *pool.Pool, dev *nfcomms.Device, reg *prometheus.Registry) http.Handler {
+	reg.MustRegister(metrics.NewCollector(metrics.One("device0", dev), metrics.Options{}),
+		metrics.NewPoolCollector(func() iter.Seq2[string, *pool.Pool] {
+			return maps.All(map[string]*pool.Pool{"sums": p})
+		}))
 	return metrics.Handler(metrics.HandlerOptions{Gatherer: reg, Pprof: true, Ready: func(context.Context) error {
-		if l.ready() {
-			return nil
+		if p.Stats().Running == 0 {
+			return errDevice
 		}
-		return errDevice
+		return nil
 	}})
 }
 
