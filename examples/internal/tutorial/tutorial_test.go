@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,26 +123,41 @@ func get(t *testing.T, url, text string) string {
 	return string(all)
 }
 
-// TestService runs the service of the last page, asks it as the page does, and
-// interrupts it.
+// TestService runs the service of the last page and asks it as the page does, beside a client that sent
+// half a body and keeps silent. Ctrl-C and the signal of a service manager end it.
 func TestService(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	at := l.Addr().String()
 	require.NoError(t, l.Close())
-	service := exec.Command(built(t, strings.ReplaceAll(listing(t, "4-service.md", "go"), address, at)))
-	service.Dir = folder(t)
-	out, err := service.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, service.Start())
-	lines := bufio.NewReader(out)
-	said, err := lines.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "HELLO", get(t, "http://"+at+"/upper", "hello"))
-	require.Contains(t, get(t, "http://"+at+"/metrics", ""), "nfcomms_")
-	require.NoError(t, service.Process.Signal(os.Interrupt))
-	rest, err := io.ReadAll(lines)
-	require.NoError(t, err)
-	require.NoError(t, service.Wait())
-	require.Equal(t, listing(t, "4-service.md", "text"), said+string(rest))
+	program := built(t, strings.ReplaceAll(listing(t, "4-service.md", "go"), address, at))
+	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		service := exec.Command(program)
+		service.Dir = folder(t)
+		out, err := service.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, service.Start())
+		lines := bufio.NewReader(out)
+		said, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		half, err := net.Dial("tcp", at)
+		require.NoError(t, err)
+		_, err = io.WriteString(half, "POST /upper HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+		require.NoError(t, err)
+		_, err = bufio.NewReader(half).ReadString('\n') // the service reads the body now
+		require.NoError(t, err)
+		require.Equal(t, "HELLO", get(t, "http://"+at+"/upper", "hello"))
+		require.Contains(t, get(t, "http://"+at+"/metrics", ""), "nfcomms_pool_exchanges_total")
+		long, err := http.Post("http://"+at+"/upper", "text/plain", strings.NewReader(strings.Repeat("x", 57)))
+		require.NoError(t, err)
+		require.NoError(t, long.Body.Close())
+		require.Equal(t, http.StatusRequestEntityTooLarge, long.StatusCode)
+		http.DefaultClient.CloseIdleConnections()
+		require.NoError(t, half.Close())
+		require.NoError(t, service.Process.Signal(end))
+		rest, err := io.ReadAll(lines)
+		require.NoError(t, err)
+		require.NoError(t, service.Wait())
+		require.Equal(t, listing(t, "4-service.md", "text"), said+string(rest))
+	}
 }
