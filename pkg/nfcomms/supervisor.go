@@ -53,8 +53,8 @@ func (g *Generation) Run(ctx context.Context, p Program) (*Instance, error) {
 // The result of work decides how it goes on. After an error of a generation that
 // had ended, or one that is ErrDeviceLost, ErrFault or ErrClosed, as when a process
 // ended, the next generation begins. Nil, and any other error, ends Run, which
-// returns it. Run also ends when ctx does, with a *WithdrawnError or work's own
-// error; when the device is closed, with ErrClosed; and when the images
+// returns it. Run also ends when ctx does, with a *WithdrawnError, or with nil or an error of
+// its own that work returns, but never with the bare error of ctx; when the device is closed, with ErrClosed; and when the images
 // or programs can never run: ErrNoProgram, ErrABI, ErrInvalid, ErrNotSupported.
 func (s Supervisor) Run(ctx context.Context, d *Device, work func(context.Context, *Generation) error) error {
 	if s.MinWait <= 0 {
@@ -131,7 +131,8 @@ func (v *supervision) generation(ctx context.Context) (again bool, err error) {
 		return false, nil
 	case ctx.Err() == nil:
 		return ended || within.Err() != nil, err
-	case ended || errors.Is(err, ErrWithdrawn): // what the end of ctx does to calls
+	case ended, errors.Is(err, ErrWithdrawn), // the end of ctx does that to calls
+		errors.Is(err, ctx.Err()), errors.Is(err, context.Cause(ctx)):
 		err = v.dev.fail(opSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
 	}
 	return false, err

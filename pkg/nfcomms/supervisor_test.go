@@ -162,6 +162,18 @@ func TestSupervisorEnds(t *testing.T) {
 	})
 	require.ErrorIs(t, err, ErrWithdrawn)
 	require.ErrorIs(t, quick(hold).Run(ctx, d, never), ErrWithdrawn)
+	for _, of := range []func(context.Context) error{context.Context.Err, context.Cause} {
+		ctx, cancel := context.WithCancelCause(background(t))
+		err = quick(hold).Run(ctx, d, func(ctx context.Context, _ *Generation) error {
+			cancel(own)
+			<-ctx.Done()
+			return of(ctx)
+		})
+		require.ErrorIs(t, err, ErrWithdrawn, "a stop is a stop, however work reports it")
+		require.ErrorIs(t, err, context.Canceled)
+		var op *OpError
+		require.ErrorAs(t, err, &op)
+	}
 	nothingRuns(t, d)
 	set(r, &r.subscribe, func(context.Context, Target) error { return ErrNoMemory })
 	ctx, cancel = context.WithTimeout(background(t), 20*time.Millisecond)
