@@ -29,7 +29,9 @@ type watch struct {
 	timer      *time.Timer
 	dead       bool // the area must not be touched any more
 	last       abi.Heartbeat
-	seen       time.Time // when last.Beat changed
+	seen       time.Time // when last.Beat was found changed
+	looked     time.Time // the last look, or zero
+	beaten     time.Time // when the device wrote last.Beat, as far as that is known
 	blank      int       // looks since then
 	heartbeats uint64    // that were seen, whatever the device's numbers are
 	mute       int       // looks of the timer since a heartbeat or an answer of the carrier
@@ -45,6 +47,7 @@ func (w *watch) init(ep *epoch, beat time.Duration) {
 	w.limit = max(near, ep.dev.answer)
 	w.most = int(w.limit / w.every)
 	w.seen = time.Now()
+	w.beaten = w.seen
 	w.audit.init(ep, w.every)
 	w.look()
 }
@@ -157,13 +160,13 @@ func (w *watch) look() (age time.Duration, blank int) {
 	return time.Since(w.seen), w.blank
 }
 
-// age returns the time since the last new heartbeat. It is no look: a device
-// is not lost the sooner for being asked often.
+// age returns the age of the last heartbeat. It is no look: a device is not lost the sooner for
+// being asked often.
 func (w *watch) age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lookLocked()
-	return time.Since(w.seen)
+	return time.Since(w.beaten)
 }
 
 // count returns how many heartbeats were seen.
@@ -189,11 +192,26 @@ func (w *watch) lookLocked() bool {
 	}
 	fresh := s.Heartbeat().Beat != w.last.Beat
 	w.last = *s.Heartbeat()
+	now := time.Now()
 	if fresh {
-		w.seen, w.blank, w.mute = time.Now(), 0, 0
+		w.seen, w.blank, w.mute = now, 0, 0
+		w.beaten = w.written(now)
 		w.heartbeats++
 	}
+	w.looked = now
 	return fresh
+}
+
+// written returns when the device wrote the heartbeat that was found now and was not there at the last look. If
+// the device's time of it is between the two by the clock of this machine, the device has that clock.
+// Otherwise it is now. Must hold mu.
+func (w *watch) written(now time.Time) time.Time {
+	clock, ok := monotonic()
+	age := clock - time.Duration(w.last.NowNS)
+	if !ok || age < 0 || age > now.Sub(w.looked) || age > w.limit {
+		return now
+	}
+	return now.Add(-age)
 }
 
 // readBeat copies the heartbeat; false while the device writes it.
@@ -225,13 +243,13 @@ func (w *watch) stop() {
 func (w *watch) health() (bridge.Health, error) {
 	age, _ := w.look()
 	w.mu.Lock()
-	b := w.last
+	b, beaten := w.last, w.beaten
 	w.mu.Unlock()
 	if age > w.limit {
 		return bridge.Health{}, w.lost(age)
 	}
 	return bridge.Health{
-		Beat: b.Beat, Age: age, Diagnostic: b.Diagnostic, Processes: int(b.Processes),
+		Beat: b.Beat, Age: time.Since(beaten), Diagnostic: b.Diagnostic, Processes: int(b.Processes),
 		Messages: b.Messages, Bytes: b.Bytes, Dropped: b.Dropped, Queued: b.Parked,
 	}, nil
 }

@@ -49,6 +49,31 @@ func (e *epoch) pulse(n uint64) {
 	e.area.Heartbeat.Header = uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 0, uint16(n), 0))
 }
 
+// TestAgeIsThatOfTheBeat: a heartbeat is as old as the time at which the device wrote it, however seldom
+// anybody looks, where the device has the clock of this machine. A time that cannot be true makes it as
+// old as the look that found it.
+func TestAgeIsThatOfTheBeat(t *testing.T) {
+	const beat, old = 100 * time.Millisecond, 60 * time.Millisecond
+	clock, ok := monotonic()
+	require.True(t, ok)
+	for name, c := range map[string]struct {
+		at    time.Duration // by the clock of this machine
+		right bool
+	}{
+		"the same clock": {clock - old, true}, "another clock": {0, false}, "future": {clock + time.Hour, false}, "before the last look": {clock - 10*old, false},
+	} {
+		e := newPulse(beat)
+		e.watch.beaten, e.watch.looked = time.Time{}, time.Now().Add(-2*old) // nobody has looked for a while
+		e.area.Heartbeat.Heartbeat().NowNS = uint64(c.at)
+		e.pulse(1)
+		age := e.watch.age()
+		h, err := e.watch.health()
+		require.NoError(t, err)
+		require.Equal(t, c.right, age >= old && h.Age >= age, "%s: %v", name, age)
+		e.watch.stop()
+	}
+}
+
 // TestSilenceIsNoticedInTime: from the last heartbeat to the end of the calls of a
 // device at most a second and a half pass, or seven and a half of its heartbeats,
 // wherever the looks fall between them; and never less than a second.
