@@ -115,7 +115,7 @@ func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err err
 		return nil, err
 	}
 	out := filepath.Join(dir, "program.so")
-	args := append(o.flags(), "-I"+filepath.Join(dir, "include"), "-o", out)
+	args := append(o.flags(), "-ffile-prefix-map="+dir+"=.", "-I"+filepath.Join(dir, "include"), "-o", out)
 	if err := compile(ctx, o.Compiler, dir, append(args, files...)); err != nil {
 		return nil, err
 	}

@@ -97,6 +97,19 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// TestImagesAreReproducible: an image does not depend on the folder in which it was built, so that one which a
+// build machine made can be compared with its sources.
+func TestImagesAreReproducible(t *testing.T) {
+	source := os.DirFS("../../examples/program/device")
+	for _, o := range []Options{{}, {Debug: true}} {
+		one, err := Build(t.Context(), source, o)
+		require.NoError(t, err)
+		two, err := Build(t.Context(), source, o)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(one, two))
+	}
+}
+
 func TestErrors(t *testing.T) {
 	_, err := Build(t.Context(), files("wrong.c", "#include \"nfc_fw.h\"\nint here\n"), Options{})
 	var wrong *Error
