@@ -12,6 +12,8 @@ import (
 	"text/template"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
 // programRecord is the output of nfctl program new.
@@ -25,6 +27,14 @@ func (r programRecord) table(p *printer) {
 	p.printf("%s: %s\nread its README.md, then: cd %s && make test\n", r.Folder, strings.Join(r.Files, " "), r.Folder)
 }
 
+// imageRecord is the output of nfctl program build.
+type imageRecord struct {
+	Image string `json:"image" doc:"file that was written"`
+	Bytes int    `json:"bytes" doc:"its size"`
+}
+
+func (r imageRecord) table(p *printer) { p.printf("%s: %d bytes\n", r.Image, r.Bytes) }
+
 //go:embed template
 var programTemplate embed.FS
 
@@ -34,7 +44,7 @@ var programName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,22}$`)
 func newProgram(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "program", GroupID: groupOperate,
-		Short: "Begin a device program of your own",
+		Short: "Begin a device program of your own, and build it",
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -54,7 +64,51 @@ device, and a README that says how to go on. No server is asked.`,
 			return a.print(r)
 		},
 	})
+	cmd.AddCommand(newProgramBuild(a))
 	return cmd
+}
+
+func newProgramBuild(a *app) *cobra.Command {
+	var o program.Options
+	cmd := &cobra.Command{
+		Use:   "build FOLDER [IMAGE]",
+		Short: "Compile the C files of a folder to an image that load takes",
+		Long: `Compile the C files of a folder, and of the folders in it, to an image. Without IMAGE
+its name is that of the folder with ".so". It needs a C compiler, $CC or cc, and nothing
+else: nfctl has nfc_fw.h and the other headers. No server is asked.`,
+		Example: "  nfctl program build checksum/device checksum.so && nfctl load sim0 checksum.so",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			folder, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			r := imageRecord{Image: filepath.Base(folder) + ".so"}
+			if len(args) == 2 {
+				r.Image = args[1]
+			}
+			image, err := program.Build(cmd.Context(), os.DirFS(folder), o)
+			if err != nil {
+				return buildFailed(err)
+			}
+			r.Bytes = len(image)
+			if err := os.WriteFile(r.Image, image, 0o666); err != nil {
+				return usageError{err}
+			}
+			return a.print(r)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Debug, "debug", false, "for a debugger: no optimisation, with checks of undefined behaviour and of the stack")
+	return cmd
+}
+
+// buildFailed gives an error of program.Build its exit code: sources that are wrong are bad input.
+func buildFailed(err error) error {
+	var compile *program.Error
+	if errors.As(err, &compile) || errors.Is(err, program.ErrSource) || errors.Is(err, program.ErrConstructor) {
+		return usageError{err}
+	}
+	return err
 }
 
 // makeProgram writes the folder of a program. After an error there is none.

@@ -44,14 +44,64 @@ func TestProgramNew(t *testing.T) {
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("go.sum", sum, 0o600))
+	nfctl := filepath.Join(t.TempDir(), "nfctl")
+	said, err := exec.Command("go", "build", "-C", filepath.Join(root, "cmd/nfctl"), "-o", nfctl).CombinedOutput()
+	require.NoError(t, err, "%s", said)
 	for _, arg := range []string{"test", "all", "debug", "clean"} {
-		said, err := exec.Command("make", arg, "GDB=gdb -batch").CombinedOutput()
+		said, err := exec.Command("make", arg, "GDB=gdb -batch", "NFCTL="+nfctl).CombinedOutput()
 		require.NoError(t, err, "make %s: %s", arg, said)
 		if arg == "debug" {
-			require.Regexp(t, `word_count2_main \(self=0x[0-9a-f]+\) at device/word_count2.c:\d+`, string(said))
+			require.Regexp(t, `word_count2_main \(self=0x[0-9a-f]+\) at \./word_count2.c:(\d+)\n\d+\t[{\s]`, string(said))
 		}
 	}
 	require.NoFileExists(t, "word_count2.so")
+}
+
+// TestProgramBuild builds a program as a machine without Go does, and a device takes the image.
+func TestProgramBuild(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, _, errs := programNew(t, "some")
+	require.Equal(t, exitOK, code, errs)
+	nfctl := func(args ...string) (code int, stdout, stderr string) {
+		var out, errs bytes.Buffer
+		code = run(t.Context(), args, streams{nil, &out, &errs}, func(string) string { return "" })
+		return code, out.String(), errs.String()
+	}
+	compiler, err := exec.LookPath("cc")
+	require.NoError(t, err)
+	t.Setenv("CC", compiler)
+	t.Setenv("PATH", "/usr/bin:/bin") // no Go
+	code, out, errs := nfctl("program", "build", "some/device", "-o", "json")
+	require.Equal(t, exitOK, code, errs)
+	info, err := os.Stat("device.so")
+	require.NoError(t, err)
+	require.JSONEq(t, fmt.Sprintf(`{"image":"device.so","bytes":%d}`, info.Size()), out)
+	code, out, errs = nfctl("program", "build", "--debug", "some", "x.so")
+	require.Equal(t, exitOK, code, errs)
+	require.Regexp(t, `^x\.so: \d+ bytes\n$`, out)
+	code, out, errs = nfctl("load", "--device", "sim:", "local", "device.so")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "some")
+
+	require.NoError(t, os.WriteFile("some/device/bad.c", []byte("int f(void) { return missing; }\n"), 0o600))
+	for _, c := range []struct {
+		args, says string
+		code       int
+	}{
+		{"some", "device/bad.c:1:", exitUsage},
+		{".git", "no such file or directory", exitUsage},
+		{"some/device some/there/x.so", "bad.c", exitUsage},
+	} {
+		code, _, errs = nfctl(append([]string{"program", "build"}, strings.Fields(c.args)...)...)
+		require.Equal(t, c.code, code, errs)
+		require.Contains(t, errs, c.says)
+		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	}
+	t.Setenv("CC", "")
+	t.Setenv("PATH", t.TempDir())
+	code, _, errs = nfctl("program", "build", "some")
+	require.Equal(t, exitFailed, code, errs)
+	require.Contains(t, errs, "no C compiler: install one")
 }
 
 func TestProgramNewRefuses(t *testing.T) {

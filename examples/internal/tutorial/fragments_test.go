@@ -44,6 +44,7 @@ var fragments = map[string][]fragment{
 	"docs/pools.md":   {{before: "type Request struct{ A, B uint64 }; type Answer uint64; var image, in, out []byte; var request Request"}},
 	"docs/programs.md": {
 		{runs: true},
+		{before: ""},
 		{before: "name := ``"},
 	},
 	"docs/shm.md":                {{}},
