@@ -52,7 +52,6 @@ void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
 
 static void run_program(struct nfc_process *p)
 {
-	p->prompt = 0;
 	p->foreign = p->loaded != NULL;
 	p->program->main(p);
 	p->foreign = 0;
@@ -212,6 +211,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	p->loaded = start->entry.loaded;
 	p->argument = start->argument;
 	p->stop = 0;
+	p->prompt = 0; /* that of the process before it; no call may run this one */
 	if (start->first < NFC_TARGET_FIRST)
 		p->service = 1; /* so for ever: others read it */
 	start->process = next_id(host);

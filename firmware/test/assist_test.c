@@ -153,6 +153,41 @@ CASE(who_takes_its_word_back_moves_to_the_thread)
 	rig_free(r);
 }
 
+/* A prompt process that ends at once. */
+static void end_prompt(struct nfc_process *self, struct puppet *p)
+{
+	(void)p;
+	nfc_prompt(self, 1);
+}
+
+static void run_once(struct nfc_process *self, struct puppet *p)
+{
+	p->size++;
+	stay(self);
+}
+
+CASE(a_process_is_not_prompt_because_the_one_before_it_was)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *p = rig_pages(r, sizeof(*p));
+	struct nfc_control start = { .op = NFC_CONTROL_START,
+				     .b = 1,
+				     .c = (uintptr_t)p,
+				     .name = "puppet" };
+
+	host_launch(r, 0, end_prompt, 1);
+	p->fn = run_once;
+	p->rig = r;
+	start.request = ++r->request;
+	host_direct(r, 0, &start, sizeof(start));
+	assist(r);
+	assist(r);
+	CHECK_EQ(p->size, 0);
+	rig_step(r);
+	CHECK_EQ(p->size, 1);
+	rig_free(r);
+}
+
 /* Tries to run the island that runs it. */
 static void again(struct nfc_process *self, struct puppet *p)
 {
