@@ -303,12 +303,16 @@ func (d *Device) Hold(mem []byte) (release func()) {
 	return r.Done
 }
 
-// Lose puts the device out of use until it is reset, as a fault does, and returns when its DMA is
-// fenced.
-func (d *Device) Lose(err error) {
+// Ask has the heartbeat watched while a back end asks the device something outside the mailboxes. The
+// port's Fence ends that. If it returns an error, the device is put out of use until it is reset, as by
+// a fault, and its DMA is fenced.
+func (d *Device) Ask(something func() (lost error)) {
 	e := d.cur.Load()
-	e.fail(err)
-	<-e.fenced
+	defer e.waiting()()
+	if err := something(); err != nil {
+		e.fail(err)
+		<-e.fenced
+	}
 }
 
 // Reset ends every pending call with ErrDeviceLost, boots the device anew and

@@ -49,7 +49,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if !p.inFabric() {
 		return dev, nil
 	}
-	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log, lose: dev.(*mailbox.Device).Lose}), nil
+	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log, device: dev.(*mailbox.Device)}), nil
 }
 
 // someNumber returns one that nobody guesses, and not 0.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
@@ -21,7 +22,7 @@ type torus struct {
 	options options
 	info    bridge.Info
 	log     *logqueue.Queue // of the device; closed with that
-	lose    func(error)     // ends the device, until it is reset
+	device  *mailbox.Device
 }
 
 var _ nodes.Torus = (*torus)(nil)
@@ -32,7 +33,13 @@ func (t *torus) ask(m *shmwire.Message, data bool) (shmwire.Message, []byte, err
 	if data {
 		files = 1
 	}
-	answer, got, err := t.port.linked().request(m, files)
+	var answer shmwire.Message
+	var got []int
+	var err error
+	t.device.Ask(func() error {
+		answer, got, err = t.port.linked().request(m, files)
+		return nil
+	})
 	if err != nil || !data {
 		return answer, nil, err
 	}

@@ -27,9 +27,13 @@ func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAcce
 		return nil, err
 	}
 	l := t.port.linked()
-	remote, err := t.port.window(l, mem, access)
+	var remote bridge.FabricWindow
+	var err error
+	t.reaching(l, func() error {
+		remote, err = t.port.window(l, mem, access)
+		return err
+	})
 	if err != nil {
-		t.unanswered(l, err)
 		return nil, fmt.Errorf("window of %d bytes: %w", len(mem), err)
 	}
 	return &hostWindow{t, l, remote}, nil
@@ -61,14 +65,21 @@ func (w *hostWindow) Remote() bridge.FabricWindow { return w.remote }
 // Revoke has the device process forget it. One that does not answer is lost, and keeps a copy of
 // the memory.
 func (w *hostWindow) Revoke() {
-	w.torus.unanswered(w.link, w.link.ask(&shmwire.Message{Kind: shmwire.Revoke, Address: w.remote.Key}))
+	w.torus.reaching(w.link, func() error {
+		return w.link.ask(&shmwire.Message{Kind: shmwire.Revoke, Address: w.remote.Key})
+	})
 }
 
-// unanswered ends the device if a request was not answered, whose process may go on and touch
-// memory as if it had been: no call uses that memory any more before it is covered.
-func (t *torus) unanswered(l *link, err error) {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.lose(err)
+// reaching makes a request about memory. One that was not answered ends the device, whose process may go
+// on and touch memory as if it had been: no call uses that memory any more before it is covered.
+func (t *torus) reaching(l *link, request func() error) {
+	t.device.Ask(func() (lost error) {
+		if err := request(); errors.Is(err, os.ErrDeadlineExceeded) {
+			lost = err
+		}
+		return lost
+	})
+	if l.isSilent() {
 		t.port.cover(l)
 	}
 }
