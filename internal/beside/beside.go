@@ -33,6 +33,8 @@ type World struct {
 	Drop map[reflect.Type]func(any)
 	// End ends the round, after all calls have returned.
 	End func() error
+	// Address is that of the device, if it has one.
+	Address string
 }
 
 // Suite is what Run does.

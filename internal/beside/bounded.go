@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // Bounds is what Bounded does.
@@ -23,15 +26,25 @@ type Bounds struct {
 	Enter func(all []*World) (leave func())
 	// Waits are methods that need the device's answer by what they promise: they end when it is lost.
 	Waits []string
+	// Lost is the time in which a device that does not answer is lost: those of Waits end by then.
+	// 0: they are not called.
+	Lost time.Duration
 }
 
 // Waits are the methods of a device, and of what it gives, that gave away what only the device can give
-// back, or that end when nothing is left.
+// back: only with its answer, or without the device, their outcome is known.
 var Waits = []string{
-	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd", "Channel.SendIndFunc",
-	"Device.Alloc", "Instance.Close", "Instance.Wait", "Listener.Close", "Supervisor.Run",
-	"functions.AsSender", "functions.Select", "functions.Striped",
+	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd",
+	"Channel.SendIndFunc", "Device.Alloc", "HostWindow.Revoke", "Instance.Close", "Listener.Close", "Supervisor.Run",
+	"functions.AsSender", "functions.Select", "functions.SelectDefault", "functions.Striped",
+	"functions.TrySend", "functions.TrySendInd",
 }
+
+// endless are those that wait for what their callers do elsewhere: it takes no part.
+var endless = []string{"Instance.Wait"}
+
+// Lost is the time in which a device with the usual heartbeat is lost.
+const Lost = 1500 * time.Millisecond
 
 const (
 	patience = 100 * time.Millisecond // that a context gives a call
@@ -43,7 +56,7 @@ const (
 // does nothing. It logs the latest.
 func Bounded(t *testing.T, b Bounds) {
 	t.Helper()
-	w, err := b.Open(context.Background())
+	w, err := b.world(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +77,13 @@ func Bounded(t *testing.T, b Bounds) {
 	var due []trial
 	for i, name := range r.names {
 		for n := range 2 {
-			if !slices.Contains(b.Waits, name) {
-				due = append(due, trial{method: i, cancel: n%2 == 0})
+			waits := slices.Contains(b.Waits, name)
+			if !slices.Contains(endless, name) && (!waits || b.Lost > 0) {
+				due = append(due, trial{method: i, cancel: n%2 == 0, waits: waits})
 			}
 		}
 	}
+	slices.SortStableFunc(due, func(x, y trial) int { return cmp.Compare(b.most(x), b.most(y)) }) // the slow ones together
 	latest := make(map[string]time.Duration)
 	for part := range slices.Chunk(due, b.At) {
 		for i, late := range b.together(t, r, part) {
@@ -84,10 +99,40 @@ func Bounded(t *testing.T, b Bounds) {
 	t.Logf("%d methods; latest:%s", len(r.names), list.String())
 }
 
+// world opens a world in which a device of the address can be opened as well. A shared device has places for
+// so many hosts, which is why worlds of Run do not.
+func (b *Bounds) world(ctx context.Context) (*World, error) {
+	w, err := b.Open(ctx)
+	if err == nil {
+		w.Objects = append(w.Objects, Object{Name: "package", Value: opener(w.Address)})
+	}
+	return w, err
+}
+
+// opener is an address.
+type opener string
+
+func (o opener) Open(ctx context.Context) error {
+	dev, err := nfcomms.Open(ctx, string(o))
+	if err != nil {
+		return err
+	}
+	return dev.Close()
+}
+
 // trial is one call.
 type trial struct {
 	method int
 	cancel bool // else its context has a deadline
+	waits  bool // for the device, until that is lost
+}
+
+// most is how long a call may take.
+func (b *Bounds) most(how trial) time.Duration {
+	if how.waits {
+		return b.Lost
+	}
+	return patience
 }
 
 // together makes some calls, each in a world of its own, and returns how late they were.
@@ -97,7 +142,7 @@ func (b *Bounds) together(t *testing.T, r *run, trials []trial) (late []time.Dur
 	defer cancel()
 	worlds, calls := make([]*World, len(trials)), make([]method, len(trials))
 	for i, one := range trials {
-		w, err := b.Open(ctx)
+		w, err := b.world(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +169,8 @@ func (b *Bounds) together(t *testing.T, r *run, trials []trial) (late []time.Dur
 	return late
 }
 
-// one makes a call and returns how much later it returned than its context ended.
+// one makes a call and returns how much later it returned than it should at the latest: when its context
+// ended, or the device was lost.
 func (b *Bounds) one(t *testing.T, c *clock, how trial, w *World, m method) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	if how.cancel {
@@ -132,6 +178,7 @@ func (b *Bounds) one(t *testing.T, c *clock, how trial, w *World, m method) time
 		time.AfterFunc(patience, cancel)
 	}
 	defer cancel()
+	most := b.most(how)
 	done := make(chan struct{})
 	start := c.now()
 	go func() {
@@ -141,12 +188,12 @@ func (b *Bounds) one(t *testing.T, c *clock, how trial, w *World, m method) time
 	for {
 		select {
 		case <-done:
-			return c.now() - start - patience
+			return c.now() - start - most
 		case <-time.After(slack / 10):
 		}
-		if c.now()-start > patience+slack {
+		if c.now()-start > most+slack {
 			stacks := make([]byte, 1<<20)
-			t.Errorf("%s has not returned %v after its context ended (cancelled: %t)\n%s", m.name, slack, how.cancel,
+			t.Errorf("%s has not returned after %v, %v of them too many (cancelled: %t)\n%s", m.name, most+slack, slack, how.cancel,
 				callOf(string(stacks[:runtime.Stack(stacks, true)])))
 			return slack
 		}

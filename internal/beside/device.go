@@ -47,7 +47,9 @@ func OpenDevice(ctx context.Context, address string, absent ...string) (*World, 
 			return nil, fmt.Errorf("%s: a %s: %t", address, name, there)
 		}
 	}
-	return w.world(), nil
+	all := w.world()
+	all.Address = address
+	return all, nil
 }
 
 // deviceWorld is a device with one of each that it gives.
@@ -152,6 +154,32 @@ func (f functions) Select(ctx context.Context) error {
 	var buf [nfcomms.MessageSize]byte
 	_, err := nfcomms.Select(ctx, nfcomms.SendCase(f.w.channels[0], []byte("case")), nfcomms.ReceiveCase(f.w.channels[1], buf[:], new(int)))
 	return err
+}
+
+func (f functions) SelectDefault(ctx context.Context) error {
+	_, err := nfcomms.Select(ctx, nfcomms.SendCase(f.w.channels[0], []byte("case")), nfcomms.Default())
+	return err
+}
+
+func (f functions) TrySend() (bool, error) {
+	return nfcomms.SendCase(f.w.channels[0], []byte("tried")).Try()
+}
+
+func (f functions) TryReceive() (bool, error) {
+	var buf [nfcomms.MessageSize]byte
+	return nfcomms.ReceiveCase(f.w.channels[0], buf[:], nil).Try()
+}
+
+func (f functions) TrySendInd() (bool, error) {
+	return nfcomms.SendIndCase(f.w.channels[1], f.w.bytes()).Try()
+}
+
+func (f functions) TryReceiveInd() (bool, error) {
+	return nfcomms.ReceiveIndCase(f.w.channels[1], f.w.bytes()).Try()
+}
+
+func (f functions) TryOffer() (bool, error) {
+	return nfcomms.OfferCase(f.w.channels[1], nil).Try()
 }
 
 func (f functions) AsReceiver(ctx context.Context) error {

@@ -79,6 +79,57 @@ func (w *World) compute(image []byte, fd uint64) error {
 // Device returns the device of a world that [OpenDevice] returned.
 func (w *World) Device() *nfcomms.Device { return w.Objects[0].Value.(*nfcomms.Device) }
 
+// Full is a state in which every device has no context for a process left but so many that another state
+// needs, which it enters, and on every channel of its processes as much waits as can. With few slots its
+// rings are full as well.
+func Full(spare int, enter func([]*World) func()) func([]*World) func() {
+	return func(all []*World) func() {
+		var channels []*nfcomms.Channel
+		for _, w := range all {
+			channels = append(channels, w.occupy(spare)...)
+		}
+		leave := enter(all)
+		ctx, cancel := context.WithCancel(context.Background())
+		var waiting []*nfcomms.Future
+		for _, ch := range channels {
+			for range 3 { // the process has one, another is offered, a third waits for that
+				waiting = append(waiting, nfcomms.SendCase(ch, []byte("full")).Start(ctx))
+			}
+		}
+		return func() {
+			leave()
+			cancel()
+			for _, f := range waiting {
+				<-f.Done()
+			}
+		}
+	}
+}
+
+// Serving is the state of a device that works.
+func Serving([]*World) (leave func()) { return func() {} }
+
+// occupy starts processes until there are no contexts but the spare ones, and returns their channels, which
+// end with the device.
+func (w *World) occupy(spare int) (channels []*nfcomms.Channel) {
+	var running []*nfcomms.Instance
+	for {
+		i, err := w.Device().Run(context.Background(), nfcomms.Program{Name: "loopback", Targets: 4})
+		if err != nil {
+			break
+		}
+		running = append(running, i)
+	}
+	spare = min(spare, len(running))
+	for _, i := range running[:spare] {
+		_ = i.Close() // a device that was lost has none
+	}
+	for _, i := range running[spare:] {
+		channels = append(channels, i.Channels...)
+	}
+	return channels
+}
+
 // Resetting is a state in which every device is being reset, after it entered another.
 func Resetting(enter func([]*World) func()) func([]*World) func() {
 	return during(enter, func(d *nfcomms.Device) { _ = d.Reset(context.Background()) })
