@@ -49,9 +49,122 @@ func TestBoundedOfANode(t *testing.T) {
 				Open:  func(ctx context.Context) (*beside.World, error) { return beside.OpenDevice(ctx, "shm:"+p.path+address) },
 				At:    4,
 				Enter: func([]*beside.World) (leave func()) { return standStill(t, stops) },
-				Waits: append([]string{"HostWindow.Revoke"}, beside.Waits...),
+				Waits: beside.Waits,
 			})
 		})
+	}
+}
+
+// TestBoundedOfANodeByLoss: with the usual heartbeat the calls that need an answer of a device end, too:
+// as soon as those of a near one where the own node's process is gone, else when the far heartbeat is
+// overdue.
+func TestBoundedOfANodeByLoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		address string
+		enter   func(*pair) func()
+		lost    time.Duration
+	}{
+		"near stopped":             {"", func(p *pair) func() { return standStill(t, p.near) }, beside.Lost},
+		"near killed":              {"", func(p *pair) func() { p.near.kill(); return func() {} }, beside.Lost},
+		"near stopped, far device": {"?node=1.0.0", func(p *pair) func() { return standStill(t, p.near) }, beside.Lost},
+		"near killed, far device":  {"?node=1.0.0", func(p *pair) func() { p.near.kill(); return func() {} }, beside.Lost},
+		"far stopped, far device":  {"?node=1.0.0", func(p *pair) func() { return standStill(t, p.far) }, 5500 * time.Millisecond},
+		"far killed, far device":   {"?node=1.0.0", func(p *pair) func() { p.far.kill(); return func() {} }, 5500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p *pair
+			beside.Bounded(t, beside.Bounds{
+				Open: func(ctx context.Context) (*beside.World, error) {
+					if p == nil || p.near.ProcessState != nil || p.far.ProcessState != nil {
+						p = startNodes(t)
+						dev := p.open(t)
+						require.NoError(t, dev.Close())
+					}
+					return beside.OpenDevice(ctx, "shm:"+p.path+c.address)
+				},
+				At:    12,
+				Enter: func([]*beside.World) func() { return c.enter(p) },
+				Waits: beside.Waits, Lost: c.lost,
+			})
+			p.near.kill()
+			p.far.kill()
+		})
+	}
+}
+
+// alone opens worlds whose devices have processes of their own.
+type alone struct {
+	kind     string // of the address, and the flag of the process
+	flags    []string
+	children map[*beside.World]*childProcess
+}
+
+func newAlone(kind string, flags ...string) *alone {
+	return &alone{kind, flags, make(map[*beside.World]*childProcess)}
+}
+
+func (a *alone) open(t *testing.T) func(context.Context) (*beside.World, error) {
+	return func(ctx context.Context) (*beside.World, error) {
+		path := filepath.Join(t.TempDir(), "s")
+		p := startChild(t, "device", append([]string{"--" + a.kind, path}, a.flags...)...)
+		w, err := beside.OpenDevice(ctx, a.kind+":"+path, "Fabric")
+		if err != nil {
+			return nil, err
+		}
+		a.children[w] = p
+		end := w.End
+		w.End = func() error {
+			defer p.kill()
+			return end()
+		}
+		return w, nil
+	}
+}
+
+// stopped is a state in which the processes stand still.
+func (a *alone) stopped(t *testing.T) func([]*beside.World) func() {
+	return func(all []*beside.World) func() {
+		var leave []func()
+		for _, w := range all {
+			leave = append(leave, standStill(t, a.children[w]))
+		}
+		return func() {
+			for _, one := range leave {
+				one()
+			}
+		}
+	}
+}
+
+// killed is a state in which the processes are gone.
+func (a *alone) killed(all []*beside.World) func() {
+	for _, w := range all {
+		a.children[w].kill()
+	}
+	return func() {}
+}
+
+// TestBoundedOfAFunction: every call ends soon after its context where the process of a PCI function
+// stands still.
+func TestBoundedOfAFunction(t *testing.T) {
+	a := newAlone("vfio-user", "--beat", "60s")
+	beside.Bounded(t, beside.Bounds{Open: a.open(t), At: 32, Enter: a.stopped(t), Waits: beside.Waits})
+}
+
+// TestBoundedByLoss: with the usual heartbeat the calls that need an answer of the device process end,
+// too, shared or driven as a PCI function.
+func TestBoundedByLoss(t *testing.T) {
+	for _, kind := range []string{"shm", "vfio-user"} {
+		a := newAlone(kind, "--slots", "16", "--microengines", "1", "--contexts", "16")
+		stopped := a.stopped(t)
+		for name, enter := range map[string]func([]*beside.World) func(){
+			"stopped": stopped, "resetting": beside.Resetting(stopped), "closing": beside.Closing(stopped),
+			"killed": a.killed, "full": beside.Full(0, beside.Serving), "full and stopped": beside.Full(0, stopped),
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				beside.Bounded(t, beside.Bounds{Open: a.open(t), At: 32, Enter: enter, Waits: beside.Waits, Lost: beside.Lost})
+			})
+		}
 	}
 }
 
