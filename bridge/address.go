@@ -62,8 +62,8 @@ func (a Address) Only(known ...string) error {
 	return nil
 }
 
-// Limits are the values an option may have: those from Min to Max, both included,
-// that are a multiple of Step unless that is zero, and a power of two if Power is set.
+// Limits are the values an option may have: those from Min to Max, both included. They are
+// multiples of Step unless that is zero, and powers of two if Power is set.
 type Limits[T int | uint64 | time.Duration] struct {
 	Min, Max, Step T
 	Power          bool

@@ -6,9 +6,9 @@ import "context"
 // transfers of many channels under way. A transfer that needs its caller before the end cannot be
 // begun this way; nor can any while another call has the half.
 //
-// After a Begin that returned true the half and the buffer are the caller's until End
-// has reported the end: it must be called until then, by one goroutine at a time. The
-// context and the buffer are those of Begin.
+// After a Begin that returned true the half and the buffer are the caller's until End has reported
+// the end. One goroutine at a time must call End until then. The context and the buffer are those
+// of Begin.
 type Beginner interface {
 	Channel
 	// BeginSendInd offers data as SendInd does. False: nothing has begun, and SendInd returns the

@@ -67,10 +67,10 @@ func (k BarKind) String() string {
 // its driver, to bring up or examine a card. A read may change what a card does, and a
 // write may do anything to it: nothing else needs them.
 //
-// Errors: os.ErrPermission without the right, ErrNotSupported where it is switched off or
-// the driver has no such thing, ErrRange outside the memory of a bar, ErrInvalid for what
-// else makes no sense, ErrBusy for a write to what is the driver's and while the device is
-// being reset, ErrDeviceLost of one that is gone.
+// Errors: os.ErrPermission without the right, ErrNotSupported where it is switched off or the
+// driver has no such access, ErrRange outside the memory of a bar, ErrInvalid for other wrong
+// arguments. ErrBusy for a write to a register of the driver and while the device is being reset,
+// ErrDeviceLost after its removal.
 type RegisterAccess interface {
 	Device
 	// Peek reads width bytes, 4 or 8, at an offset of a bar.

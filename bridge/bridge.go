@@ -72,12 +72,11 @@ type Device interface {
 	// Running reports whether a process that Start returned has not returned
 	// yet, by itself or because of Stop.
 	Running(ctx context.Context, id ProcessID) (bool, error)
-	// Load adds the programs of an image (on hosted devices: a shared
-	// object) and returns the name of the first. A program loaded before
-	// under the same name is replaced: processes that run it go on with the
-	// old one. ErrABI if it was built for another ABI, ErrInvalid if it is
-	// no image that may run, ErrBusy if a name is that of a program of the firmware,
-	// ErrNotSupported if the device cannot load; then nothing has changed.
+	// Load adds the programs of an image (on hosted devices: a shared object) and returns the
+	// name of the first. A program loaded before under the same name is replaced: processes
+	// that run it go on with the old one. ErrABI if it was built for another ABI, ErrInvalid if
+	// it is no image that may run. ErrBusy if a name is that of a program of the firmware,
+	// ErrNotSupported if the device cannot load. After an error nothing has changed.
 	Load(ctx context.Context, image []byte) (string, error)
 	// Programs lists the names Start accepts.
 	Programs(ctx context.Context) ([]string, error)
@@ -144,13 +143,11 @@ type Channel interface {
 	// ErrSizeMismatch the device offers another size, with ErrKindMismatch a
 	// message: it stays offered.
 	ReceiveInd(ctx context.Context, data []byte) error
-	// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory
-	// that is found late: once a transfer of size bytes is offered, and not
-	// before, place returns size bytes to put it in. With an error from
-	// place it stays offered, and the error is returned. When the bytes have
-	// arrived fn works on them, and nil from fn commits the transfer. An
-	// error from fn aborts it (the device's process sees the abort) and is
-	// returned: the way to refuse an offer.
+	// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory that is found late:
+	// place is called once a transfer of size bytes is offered, and returns size bytes for it.
+	// With an error from place it stays offered, and the error is returned. When the bytes have
+	// arrived fn works on them, and nil from fn commits the transfer. An error from fn aborts
+	// it (the device's process sees the abort) and is returned: the way to refuse an offer.
 	ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error
 
 	// Next waits for the device's next offer and returns it without taking it.
@@ -169,11 +166,10 @@ type Channel interface {
 	// TryNext returns what the device offers now without taking it; false if
 	// nothing is offered.
 	TryNext() (Offer, bool, error)
-	// Arm asks for one token on wake, without blocking, when the device may
-	// be ready for the given half: abi.H2D when the target waits to read,
-	// abi.D2H when it offers something. Also on close and fault. A token is a
-	// hint: a Try call decides. wake needs room for one, and names the waiter:
-	// a second Arm of the same changes nothing.
+	// Arm asks for one token on wake, without blocking, when the device may be ready for the
+	// given half. abi.H2D is ready when the target waits to read, abi.D2H when it has an offer.
+	// Also on close and fault. A token is a hint: a Try call decides. wake needs room for one,
+	// and names the waiter: a second Arm of the same changes nothing.
 	//
 	// Any number may be armed on a half. They are queued in order of
 	// arrival, on abi.H2D among the senders: a sender that comes later waits. So a caller that was

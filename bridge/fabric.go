@@ -54,27 +54,30 @@ type Fabric interface {
 	// this process puts there after that. A put of no bytes asks the window, too; its offset may be
 	// the end of the window.
 	//
-	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
-	// node started anew), ErrNotSupported (the window is not for that), ErrRange (a piece is
-	// not in the window), ErrDMA (memory of the window, or data, cannot be reached), ErrDeviceLost
-	// (no way leads to its node, or the own node died), ErrInvalid (no such node), ErrClosed, or
-	// is that of ctx.
+	// The error is that of ctx, or wraps one of these:
+	//   - ErrNotSubscribed: no such window, it was revoked, or its node started anew;
+	//   - ErrNotSupported: the window is not for that;
+	//   - ErrRange: a piece is not in the window;
+	//   - ErrDMA: memory of the window, or data, cannot be reached;
+	//   - ErrDeviceLost: no way leads to its node, or the own node died;
+	//   - ErrInvalid: no such node;
+	//   - ErrClosed.
 	Put(ctx context.Context, to FabricWindow, offset uint64, data []byte) error
 	// Get reads from a window of any node from offset on until buf is full. Of bytes that
 	// are written meanwhile it may read some before and some after. Errors are those of Put;
 	// after one buf may hold anything.
 	Get(ctx context.Context, from FabricWindow, offset uint64, buf []byte) error
-	// Window makes memory of this process a window of the own node: any program at any node that
-	// has the result can put to it and get from it, until it is revoked. Data that others put
-	// appear there at any time, and a get reads the memory as it is at that moment: a caller that
-	// uses the memory meanwhile has to agree with them. It ends with Reset and Close of the device
-	// as well, and with its node. The memory stays where it is and alive until then; a region that
-	// it lies in is not released, and its Close is ErrBusy.
+	// Window makes memory of this process a window of the own node. Until it is revoked, any
+	// program at any node that has the result can put to it and get from it. Data that others
+	// put appear there at any time, and a get reads the memory as it is at that moment. A
+	// caller that uses the memory meanwhile must coordinate with them. It ends with Reset and
+	// Close of the device as well, and with its node. The memory stays where it is and alive
+	// until then; a region that it lies in is not released, and its Close is ErrBusy.
 	//
-	// The error wraps ErrInvalid for no bytes or no access, ErrTooLarge above
-	// HostWindowBytes, ErrNoMemory where the process has HostWindows windows or as many bytes
-	// in them, or its node has as much as it takes, ErrNotSupported where the device reaches
-	// only memory of Alloc, and this is other, ErrDeviceLost, ErrClosed, or is that of ctx.
+	// The error wraps ErrInvalid for no bytes or no access, ErrTooLarge above HostWindowBytes,
+	// ErrDeviceLost, ErrClosed, or the error of ctx. It is ErrNoMemory at the limits of windows
+	// or bytes of the process or its node. It is ErrNotSupported where the device reaches only
+	// memory of Alloc, and this is other memory.
 	Window(ctx context.Context, mem []byte, access WindowAccess) (HostWindow, error)
 }
 

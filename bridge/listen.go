@@ -12,7 +12,7 @@ import (
 // channels to them.
 type HostListener interface {
 	// Listen makes this host a target of its device. ErrNotSupported where the device cannot,
-	// or keeps no names and one is given; ErrBusy if another listener has the name; ErrNoMemory
+	// or keeps no names and one is given; ErrBusy if another listener has the name. ErrNoMemory
 	// if the host or the device has as many listeners as it may, or no context is free.
 	Listen(ctx context.Context, o ListenOptions) (Listener, error)
 	// Dial opens the channel to the listener of a name. ErrNotSubscribed if there is none that

@@ -90,10 +90,8 @@ type Stats struct {
 type MailboxStats struct {
 	// Slots is the size of each ring.
 	Slots int
-	// Used is the number of slots that the sender may not write, by
-	// abi.Direction: their messages were not taken yet, or were taken and the
-	// sender, whom nobody tells of each, does not know. The rest are the
-	// credits of the ring.
+	// Used is the number of slots that the sender may not write, by abi.Direction: their
+	// messages are not yet reported as consumed. The rest are the credits of the ring.
 	Used [2]int
 }
 

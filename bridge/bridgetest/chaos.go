@@ -17,12 +17,11 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
-// Chaos has callers do what they like, at once, with a few channels and
-// processes, until so many calls were made: messages and transfers of every kind
-// with contexts that end soon, closes, stops, starts; then the same with resets.
-// Of a call nothing is expected but that it ends, and not because host or device
-// broke the protocol. The device works afterwards. It needs the programs that Run
-// needs.
+// Chaos has concurrent callers make random calls on a few channels and processes, until so many
+// were made. They send and receive messages and transfers of every kind with contexts that end
+// soon, close, stop and start; then the same with resets. Of a call nothing is expected but that it
+// ends, and not because host or device broke the protocol. The device works afterwards. It needs
+// the programs that Run needs.
 func Chaos(t *testing.T, open OpenFunc, calls int) {
 	t.Run("one life", func(t *testing.T) { chaosOf(t, open, calls/2, false) })
 	t.Run("resets", func(t *testing.T) { chaosOf(t, open, calls/2, true) })

@@ -58,8 +58,9 @@ func hostTry(p *hostPair) {
 	require.ErrorIs(p, err, bridge.ErrClosed)
 }
 
-// hostTryRaces: of messages that are tried against receives that are cancelled each is taken once or
-// not at all, as both say, and one that waits goes on if what woke it was taken back.
+// hostTryRaces: of messages that are tried against receives that are cancelled each is received
+// once or not at all, and both sides agree. A waiter goes on if the offer that woke it was
+// withdrawn.
 func hostTryRaces(p *hostPair) {
 	const messages = 300
 	near, far := p.channel()
@@ -169,9 +170,9 @@ func hostArmedLeaves(p *hostPair) {
 	require.NoError(p, near.Close())
 }
 
-// hostArmedBoth: two hosts that each wait to send to the other, or to receive of it, meet again and
-// again, exactly one way each time, with messages and transfers in turn; also where the two ways are
-// channels of their own.
+// hostArmedBoth: two hosts that each wait to send to the other, or to receive from it, meet again
+// and again, exactly one way each time. Messages and transfers take turns; the two ways may be
+// separate channels.
 func hostArmedBoth(p *hostPair) {
 	near, far := p.channel()
 	p.meet(200, [2]bridge.Channel{near, far}, [2]bridge.Channel{near, far})

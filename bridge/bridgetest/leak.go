@@ -37,10 +37,9 @@ var first = sync.OnceValue(func() census {
 	return takeCensus()
 })
 
-// LeakCheck fails the test if, after its other clean-ups ran, the process holds
-// goroutines, file descriptors or named mappings it did not hold before, or if
-// threads or mapped memory keep growing from test to test. Call it first; the
-// test must not be parallel.
+// LeakCheck fails the test if, after its other clean-ups ran, the process holds goroutines, file
+// descriptors or named mappings it did not hold before. It also fails if threads or mapped memory
+// keep growing from test to test. Call it first; the test must not be parallel.
 func LeakCheck(t testing.TB) {
 	t.Helper()
 	base := first()

@@ -18,11 +18,11 @@ const endless = 1 << 40
 // soakEnds are the ways a round of Soak ends, beside its calls' own faults.
 var soakEnds = [...]string{"channels closed", "process stopped", "device reset", "nothing"}
 
-// Soak makes calls until so many of them, or more, have ended with an error that
-// was provoked: contexts that are over or end meanwhile, receives of a wrong kind or size, and
-// channels, processes and devices that end under them. A delivered message is received once and
-// unchanged, except for the one that the device held when it ended; a call that ended with an error
-// delivered nothing. The device needs the program "loopback".
+// Soak makes calls until so many of them, or more, have ended with an error that was provoked. The
+// causes are contexts that end, receives of a wrong kind or size, and channels, processes and
+// devices that end meanwhile. A delivered message is received once and unchanged, except for the
+// one that the device held when it ended; a call that ended with an error delivered nothing. The
+// device needs the program "loopback".
 func Soak(t *testing.T, open OpenFunc, faults int) {
 	t.Helper()
 	LeakCheck(t)

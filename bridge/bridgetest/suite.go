@@ -28,16 +28,14 @@ type OpenFunc func(t *testing.T, options string) bridge.Device
 // The options it uses are managers, islands, channels, slots, window (numbers),
 // emem (bytes, with KiB, MiB or GiB) and target-timeout (a Go duration).
 //
-// The device must have these programs. "loopback": what comes on a port goes
-// back on it. "hold": touches no port. "sink": takes everything; a message that
-// starts with SINKSTAT is answered with three little-endian u64: messages
-// taken, transfer bytes taken, FNV-1a 64 of the last transfer. "source": a
-// message {u64 size, u64 seed} is answered by a transfer of the pattern whose
-// byte i is (i*0x9E3779B97F4A7C15+seed)>>56. "gate": for each message on port 0
-// takes one message or transfer from port 1 and answers on port 0 with u64
-// {0 message or 1 transfer, size}. "expect": a message u64 size on port 0 makes
-// it read a transfer of that size from port 1, or write one if the top bit is
-// set, and answer the status as u64 on port 0.
+// The device must have these programs. "loopback": what comes on a port goes back on it. "hold":
+// touches no port. "sink": takes everything; a message that starts with SINKSTAT is answered with
+// three little-endian u64: messages taken, transfer bytes taken, FNV-1a 64 of the last transfer.
+// "source": a message {u64 size, u64 seed} is answered by a transfer of the pattern whose byte i is
+// (i*0x9E3779B97F4A7C15+seed)>>56. "gate": for each message on port 0 takes one message or transfer
+// from port 1 and answers on port 0 with u64 {0 message or 1 transfer, size}. "expect": a message
+// u64 size on port 0 makes it read a transfer of that size from port 1, or write one if the top bit
+// is set. It answers the status as u64 on port 0.
 //
 // without names cases that say something of the host alone, and cannot where
 // the device is a part of the test's own process or has no such process. The race detector has nothing
@@ -51,8 +49,8 @@ func Run(t *testing.T, open OpenFunc, without ...string) {
 	runIf(t, open, func(name string) bool { return !slices.Contains(without, name) })
 }
 
-// RunTransfers runs what of the suite is about how the bytes of transfers come to the
-// device and back, for another way of the same device, but for the cases named in without.
+// RunTransfers runs the cases of the suite about the bytes of transfers, for another configuration
+// of a device. It leaves out the cases named in without.
 func RunTransfers(t *testing.T, open OpenFunc, without ...string) {
 	t.Helper()
 	runIf(t, open, func(name string) bool {

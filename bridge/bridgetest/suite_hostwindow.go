@@ -53,8 +53,8 @@ func (o *hostOwner) Sum() (sum uint64) {
 	return sum
 }
 
-// RunHostWindows runs what the contract says of windows of a host that has opened dev; the
-// others put and get through f, which is of this device or of one at another node.
+// RunHostWindows runs the rules about windows of a host that has opened dev. The others put and get
+// through f, which is of this device or of one at another node.
 func RunHostWindows(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 	RunWindows(t, f, func(t *testing.T) WindowOwner { return newHostOwner(t, dev) })
 	for name, rule := range map[string]func(*testing.T, bridge.FabricNode, bridge.Fabric){

@@ -164,9 +164,8 @@ func resetCalls(e *Env) {
 	require.Equal(e, epoch, dev.Info().Epoch, "and no other did")
 }
 
-// resetHalfWay: a reset whose context ends while a call is still at work returns,
-// as does one that waits behind another; the old channels are lost, and the next
-// reset brings the device back.
+// resetHalfWay: a reset whose context ends while a call is still at work returns, as does one that
+// waits behind another. The old channels are lost, and the next reset restores the device.
 func resetHalfWay(e *Env) {
 	dev := e.device("")
 	ch := e.Ports(dev, "loopback", 1)[0]

@@ -6,9 +6,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/waiter"
 )
 
-// Arm asks for a token on wake, without blocking, when wake is the first in the queue and
-// the device may be ready for the given half, or when the half is shut. See
-// bridge.Channel.
+// Arm asks for a token on wake, without blocking, when the given half is shut. A wake that is first
+// in the queue also gets one when the device may be ready for the half. See bridge.Channel.
 func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	h := c.half(uint32(direction))
 	if h.shut.Load()&shutHere != 0 {
@@ -23,8 +22,8 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 		c.recv.armReceive(wake)
 	}
 	h.mailbox.ep.watch.wakeUp()
-	// An offer that arrived before the waiter rang no bell, and a call that polls now stops at its
-	// own event: so this waits for that call, and then polls itself.
+	// An offer that arrived before the waiter rang no bell, and a call that polls now stops at
+	// its own event. So this waits for that call, and then polls itself.
 	if _, dry := h.mailbox.drain(); !dry {
 		waiter.Token(wake)
 	}
@@ -45,9 +44,8 @@ func (h *sender) armSend(wake chan<- struct{}) {
 	h.spinReady(wake)
 }
 
-// spinReady polls the mailbox, for everybody, while the device may answer the
-// question of a waiter that has just come: a target that waits answers at once,
-// and to park for that costs far more.
+// spinReady polls the mailbox, for everybody, while the device may answer the question of a new
+// waiter. A target that waits answers at once, and parking for that costs far more.
 func (h *sender) spinReady(wake chan<- struct{}) {
 	for round := shareSpins; round > 0 && h.queue.unanswered(wake); round-- {
 		if h.pollFor(0, h.spin.full); h.shut.Load() != 0 {

@@ -11,11 +11,11 @@ const (
 	auditAsks   = 256  // … and calls that it asks back
 )
 
-// audit finds offers that the device lost, or whose answer got lost. An offer may
-// wait for its target without an end, so its heartbeatTimeout proves nothing; but the
-// heartbeat counts the offers that the device has parked, and if more calls wait than
-// that, at most looks, it does not know all of them. Then those that have waited
-// longest are asked back. While the numbers agree nothing is sent.
+// audit finds offers that the device lost, or whose answer got lost. An offer may wait for its
+// target without an end, so its heartbeatTimeout proves nothing. But the heartbeat counts the
+// offers that the device has parked. If more calls wait than that at most checks, the device does
+// not know all of them. Then those that have waited longest are asked back. While the numbers agree
+// nothing is sent.
 //
 // One goroutine at a time works on it: the watch's.
 type audit struct {

@@ -13,9 +13,9 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// run serves the channel under test until the test ends: it takes every
-// message and transfer, and offers as soon as the host took what it offered
-// before: messages while offer is 0, else transfers of that size.
+// run serves the channel under test until the test ends: it takes every message and transfer, and
+// offers again as soon as the host took the last offer. It offers messages while offer is 0, else
+// transfers of that size.
 func (f *fake) run(offer uint64) (stop func()) {
 	quit := make(chan struct{})
 	var wg sync.WaitGroup

@@ -24,10 +24,9 @@ type control struct {
 // context has no deadline. Processes get to know at once.
 const stopTime = 5 * time.Second
 
-// call sends a request, with image after it if there is one, and returns the
-// reply. Once the device took the request the reply is waited for even when
-// ctx ends, because it may hand over something; a device that then does not
-// answer in time is lost.
+// call sends a request, with image after it if there is one, and returns the reply. Once the device
+// took the request the call waits for the reply even when ctx ends, because it may hand over
+// something. A device that then does not answer in time is lost.
 func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.Control, error) {
 	if err := k.queue.lock(ctx); err != nil {
 		return abi.Control{}, &bridge.WithdrawnError{Cause: err}

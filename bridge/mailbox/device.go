@@ -58,9 +58,9 @@ type Options struct {
 	// Logger takes rare events, from a goroutine of its own: a handler holds up no call. Nil discards
 	// them.
 	Logger *slog.Logger
-	// Stall is how long a transfer may stand still on a device that beats,
-	// before it is aborted; an offer that the device seems to have lost is asked
-	// back as soon. 0 is 10 s; it is never less than five heartbeats.
+	// Stall is how long a transfer may stand still on a device that beats, before it is
+	// aborted. An offer that the device seems to have lost is withdrawn as soon. 0 is 10 s; it
+	// is never less than five heartbeats.
 	Stall time.Duration
 	// Answer is how long the device may take, at least, to answer a request that ends a call, although
 	// it beats, and how long its heartbeat may be overdue. 0 is 100 ms and two heartbeats, and a

@@ -143,10 +143,10 @@ func (b *mailbox) replyLocked(h *half, t abi.Type) {
 	}
 }
 
-// flushRepliesLocked sends the replies that are pending; false if the ring is full. It
-// must not wait: it runs inside a drain. The half is answering until a WITHDRAWN is
-// in the ring, so a device that offers before it was answered is caught, and
-// one channel has one such reply pending at the most, and one READY. Must hold rx.
+// flushRepliesLocked sends the replies that are pending; false if the ring is full. It must not
+// wait: it runs inside a drain. The half is answering until a WITHDRAWN is in the ring, so a device
+// that offers before it was answered is caught. One channel has one such reply pending at the most,
+// and one READY. Must hold rx.
 func (b *mailbox) flushRepliesLocked() bool {
 	for len(b.rx.pendingReplies) > 0 && !b.rx.dead {
 		r := b.rx.pendingReplies[0]

@@ -119,9 +119,9 @@ func (e *epoch) fence() {
 	close(e.fenced)
 }
 
-// gone waits for the close of a channel that the device agreed to: the device may
-// have given its target to a new process already, while who closes it has not come
-// around to see that. False if the channel is not on its way out.
+// gone waits for the close of a channel that the device agreed to. The device may have given its
+// target to a new process already, before the closing call has noticed. False if the channel is not
+// on its way out.
 func (e *epoch) gone(id uint32) bool {
 	e.mailboxOf(id).drain()
 	c := e.table.at(id)

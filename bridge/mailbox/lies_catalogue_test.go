@@ -48,8 +48,8 @@ func (l *liar) wrongOf(w *scripted.Wrong) (s abi.Slot, ok bool) {
 	return s, false
 }
 
-// elsewhere are kinds whose conclusion hangs on the channels, generations and the
-// other half of the device they were written for; the lies here have their own; and the phase, which hides a lie.
+// elsewhere are kinds whose conclusion hangs on the channels, generations and the other half of the
+// device they were written for; the lies here have their own. So is the phase, which hides a lie.
 var elsewhere = []string{"channel", "close", "direction", "note", "phase"}
 
 // cataloguedLies are the rows of the scripted device's catalogue whose conclusion

@@ -26,8 +26,8 @@ var errTryHost = fmt.Errorf("try or select to send to a host: %w", bridge.ErrNot
 
 var _ bridge.HostListener = (*Device)(nil)
 
-// Come is what leads to [Device.Come] of the device of a node: it opens the channel to a process
-// there, which has that number, and connected to this host where it listens.
+// Come calls [Device.Come] of the device of a node. It opens the channel to the process of that
+// number there, which connected to a listener of this host.
 type Come = func(ctx context.Context, node abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error)
 
 // Listen makes this host a target. See bridge.HostListener.

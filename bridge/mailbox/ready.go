@@ -10,7 +10,7 @@ import (
 )
 
 // A channel to another host has no process that waits. In place of one, a call that waits to
-// receive sends READY to a host that asks, and keeps an offer until the call has run, although the
+// receive sends READY to a host that asks. It keeps an offer until the call has run, although the
 // sender withdraws it. Record 0086.
 
 const (

@@ -316,10 +316,10 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	return err
 }
 
-// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory that place
-// finds once the transfer is offered: when the bytes have arrived fn works on
-// them, and nil from fn commits the transfer. With an error from place, or a
-// panic in it, the transfer stays offered; one from fn aborts it.
+// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory that place finds once the
+// transfer is offered. When the bytes have arrived fn works on them, and nil from fn commits the
+// transfer. With an error from place, or a panic in it, the transfer stays offered; one from fn
+// aborts it.
 func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {

@@ -82,9 +82,9 @@ func sleepsInSend(h *sender) {
 	h.word.Store((countOf(h.word.Load())+1)<<countShift | parkedFlag | uint64(proto.StateOffered))
 }
 
-// TestAuditIsSpread: whatever number of calls waits, a look visits and asks back no
-// more than its share, a device that knows of all offers costs nothing, and one that
-// was asked back is left alone twice as long each time.
+// TestAuditIsSpread: whatever number of calls waits, a check visits and asks back no more than its
+// share. A device that knows of all offers costs nothing, and an offer that was asked back is left
+// alone twice as long each time.
 func TestAuditIsSpread(t *testing.T) {
 	const channels = 3*auditAsks + 10
 	e := &epoch{dev: &Device{port: noPort{}}, stall: time.Second}

@@ -25,12 +25,11 @@ const (
 	lateTime         = 200 * time.Microsecond // a sleep that was too long to spin instead
 )
 
-// spin decides how long a half polls before it parks. Parking costs far more
-// than a short spin, so there always is one. While answers come soon there are
-// several, and between them the island may have this processor: on a busy
-// machine it is the one it waits for. A call that had to wake the island
-// shortly after another did so spins until the island is up: both sides asleep
-// in turn, each too late for the other, would stay so for ever.
+// spin decides how long a half polls before it parks. Parking costs far more than a short spin, so
+// there always is one. While answers come soon there are several, and between them the island may
+// have this processor: on a busy machine it is the one it waits for. A call that had to wake the
+// island shortly after another did so spins until the island is up. Otherwise both sides would
+// sleep in turn, each too late for the other, for ever.
 type spin struct {
 	full int32 // polls in spinTime; 0 where the device cannot run meanwhile
 	rang time.Time
@@ -285,16 +284,14 @@ func (p *parker) unparkLocked() {
 	}
 }
 
-// escalate waits for the device to answer what ends a transaction. A device that
-// beats but does not answer is lost. One that does not beat either may wait for a
-// processor: how long it may is the watch's to know. So may one of its islands, which
-// did not take yet what was asked: it has heartbeatTimeout for that, and then as long
-// to answer as any. One that answers others first, because thousands ask at once, gets
-// more time. Time is counted in steps that this goroutine saw pass, so that a machine
-// that stood still is not taken for a dead device, and what the ring holds is read
-// before each step counts: on a machine that is busy with thousands of calls the
-// answer may be there, and nobody drained it yet. False if it is lost; DMA is quiet
-// then. Must hold queue.
+// escalate waits for the device to answer what ends a transaction. A device that beats but does not
+// answer is lost. One that does not beat either may wait for a processor: how long it may is the
+// watch's to know. So may one of its islands, which did not take yet what was asked: it has
+// heartbeatTimeout for that, and then as long to answer as any. One that answers others first,
+// because thousands ask at once, gets more time. Time is counted in steps that this goroutine saw
+// pass, so that a machine that stood still is not taken for a dead device. The ring is read before
+// each step counts: on a machine with thousands of calls the answer may be there, not yet drained.
+// False if it is lost; DMA is quiet then. Must hold queue.
 func (p *parker) escalate(want uint64) bool {
 	ep := p.mailbox.ep
 	may := max(cancelTimeout, ep.dev.answer, p.answer)

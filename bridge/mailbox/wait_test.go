@@ -95,7 +95,7 @@ func noteSlot(id uint64, d abi.Direction) (s abi.Slot) {
 }
 
 // TestWaiterLooksAfterWhoPolls: an offer arrived before there was a waiter, so that it rang no
-// bell, and the caller that polls the ring when the waiter is armed stops before that offer.
+// bell. The caller that polls the ring when the waiter is armed stops before that offer.
 func TestWaiterLooksAfterWhoPolls(t *testing.T) {
 	f, _, c := setup(t)
 	c.mailbox.rx.Lock()

@@ -115,9 +115,9 @@ func (c carrier) Ask(answered func(bool)) {
 	}
 }
 
-// TestSilenceOfAFarDevice: heartbeats that have hops to make may be late by as much as an answer. The
-// process that carries them has no more time than a near device, and a device that it knows to
-// be gone is lost as soon as the area says so.
+// TestSilenceOfAFarDevice: heartbeats that have hops to make may be late by as much as an answer.
+// The process that carries them has no more time than a near device. A device that it knows to be
+// removed is lost as soon as the area says so.
 func TestSilenceOfAFarDevice(t *testing.T) {
 	const beat, far = 200 * time.Millisecond, 5 * time.Second
 	for _, c := range []struct {

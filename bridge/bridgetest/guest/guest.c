@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The programs of the firmware, over channels that they open themselves: each port is
- * connected to the host that listens at the target in the argument, and says first whose it
- * is: the number in the bits of that which no target uses, and its own. After a close it is
- * connected again, which gives the same channel.
+ * The programs of the firmware, over channels that they open themselves. Each
+ * port is connected to the host that listens at the target in the argument. Its
+ * first message has two numbers: that in the bits of the argument which no
+ * target uses, and its own. After a close it is connected again, which gives
+ * the same channel.
  */
 #include <stdatomic.h>
 #include <stddef.h>
