@@ -52,9 +52,10 @@ static void poll_rings(struct nfcm_epoch *epoch, struct nfcm_file *file,
 }
 
 /*
- * The caller is about to wait for an operation of a channel, or for any completion of
- * the file: look for it, as long as the file asks for and the device allows. Rings in
- * the BAR are left alone: each look would cross the bus. No locks.
+ * Poll for an operation of a channel, or for any completion of the file, for
+ * which the caller is about to wait. Poll as long as the file asks for and the
+ * device allows. Rings in the BAR are left alone: each look would cross the
+ * bus. No locks.
  */
 void nfcm_busy_wait(struct nfcm_file *file, struct nfcm_op *called)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What differs between the kernels that this driver builds for, 6.1 and later. */
+/*
+ * Differences between the kernels that this driver builds for, 6.1 and later.
+ */
 #ifndef NFCM_COMPAT_H
 #define NFCM_COMPAT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a half does next: offering to the device, taking what it offers. */
+/* The next action of a half: an offer to the device, or receiving its offer. */
 #include "nfcm_kmod.h"
 
 /* Why an operation cannot begin on this half; 0 if it can. */

@@ -402,7 +402,7 @@ extern bool nfcm_param_register_access;
 
 /*
  * The functions that the files call in each other, from the lowest layer to the
- * highest: a file calls those of its own layer and of layers above it in this
+ * highest. A file calls those of its own layer and of layers above it in this
  * list. The upcalls are the exceptions. test/layers.sh checks the objects for
  * this order, and docs/design/0015-module-layers.md explains these layers.
  */

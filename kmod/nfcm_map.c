@@ -192,10 +192,10 @@ static int map_part(struct nfcm_map *m, struct page **pages, u64 at, u64 end)
 }
 
 /*
- * A part is what one page table of an IOMMU has room for, and its addresses there
- * are aligned to its size. There are drivers of IOMMUs that leave mapped what they
- * have when there is no memory for the next table: the device would go on reaching
- * pages that are not pinned any more.
+ * A part is what one page table of an IOMMU has room for, and its addresses
+ * there are aligned to its size. Without memory for the next table some drivers
+ * of IOMMUs leave a part mapped: the device would go on reaching pages that are
+ * not pinned any more.
  */
 static int map_parts(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
 {

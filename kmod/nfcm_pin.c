@@ -29,9 +29,9 @@ static u64 window_bytes(const struct nfcm_op *op)
 }
 
 /*
- * Bytes in one part, a power of two: a quarter of the device's window at most, and
- * so that the limit of locked memory has room for two beside the half window that
- * the device needs.
+ * Bytes in one part, a power of two, at most a quarter of the device's window.
+ * The limit of locked memory has room for two beside the half window that the
+ * device needs.
  */
 static u64 part_bytes(const struct nfcm_op *op)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What user space submits: checked, made into operations, waited for, cancelled. */
+/*
+ * Requests of user space: checked, made into operations, waited for, cancelled.
+ */
 #include <linux/capability.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -162,11 +164,11 @@ static bool starts_lone(const struct nfc_control *c)
 }
 
 /*
- * May the caller do this? A program is code that runs with all rights of
- * the device, so that to bring one in takes what a RESET does, and so does one that may
- * keep others from the device. A process that is
- * started is its file's and ends with it: that takes no more than a channel, and a
- * user beside whose processes the device was not lost again and again.
+ * May the caller do this? A program is code that runs with all rights of the
+ * device, so loading one takes the right to RESET. So does a START of one that
+ * may keep others from the device. A process that is started belongs to its
+ * file and ends with it. A START takes the rights of a channel, and a user
+ * whose processes did not lose the device repeatedly.
  */
 static int permit(struct nfcm_file *file, const struct nfcomms_op *in)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Users with open files, and those beside whose processes a device was lost lately: one
- * such loss is repaired by itself, but a user who has several may start no more.
+ * Users with open files, and those beside whose processes a device was lost
+ * lately. One such loss is repaired by itself, but a user who has several may
+ * start no more.
  */
 #include <linux/slab.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the pure part of the driver needs of a kernel, for user space. */
+/*
+ * The functions of a kernel that the pure part of the driver needs, for user
+ * space.
+ */
 #ifndef NFCM_USER_H
 #define NFCM_USER_H
 

@@ -3,14 +3,14 @@
  * libnfcomms: channels to processes on a device, from C.
  *
  * A channel's far end is a target, a process on the device. A message of 0 to
- * 56 bytes and a transfer of any size are each a rendezvous: a call that returns
- * 0 has been delivered, one that returns an error has not and will not be. The
- * only exception is a message that ends with -ENODEV: nobody can tell.
+ * 56 bytes and a transfer of any size are each a rendezvous. A call that
+ * returns 0 has been delivered; one that returns an error has not and will not
+ * be. The only exception is a message that ends with -ENODEV: nobody can tell.
  *
- * Every call returns 0 or a positive result, or a negative errno; the meaning of
- * each stands at nfcomms_strerror(). All calls are safe from any thread. Memory
- * given to a call is the device's until the call returns, or its event was
- * taken: it must not be unmapped, and what is written to it may or may not be
+ * Every call returns 0 or a positive result, or a negative errno; the meaning
+ * of each stands at nfcomms_strerror(). All calls are safe from any thread.
+ * Memory given to a call is the device's until the call returns, or its event
+ * was taken. It must not be unmapped, and bytes written to it may or may not be
  * sent.
  *
  * A signal that is handled takes a blocking call's operation back, and the call
@@ -48,9 +48,9 @@ struct nfcomms_dev;
  * options, "sim:?islands=4" (docs/c-library.md). "vfio-user:/run/nfsim/card.sock" is a
  * PCI function that another process serves, and this one drives.
  *
- * "dev:0?busy-poll=20us": calls, and nfcomms_events() that finds none, look for what
- * comes for so long before they sleep or return, which saves an interrupt's thread
- * and a wake-up and takes a processor meanwhile; 1us..10000us, at most what the
+ * "dev:0?busy-poll=20us": calls, and nfcomms_events() that finds none, poll for
+ * so long before they sleep or return. That saves an interrupt's thread and a
+ * wake-up, and takes a processor meanwhile; 1us..10000us, at most what the
  * device's busy_poll_max allows. -EOPNOTSUPP: the module is older.
  *
  * -ENOENT: no such device, or the module is not loaded (modprobe nfcomms).
@@ -329,12 +329,16 @@ NFCOMMS_API int nfcomms_events(struct nfcomms_dev *dev,
 NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
 
 /*
- * The meaning of a result, in English. Beside those named above: -EINVAL a NULL
- * for the device or for the place of a result, -EFAULT memory that is not
- * there, -ETIMEDOUT the target was not ready in time, -ERANGE outside device
- * memory, -EPROTO the device reports that the host broke the protocol,
- * -ECONNABORTED transfer aborted, -ETIME transfer aborted because the device
- * did not move it on, -ECANCELED withdrawn.
+ * The meaning of a result, in English. Beside those named above:
+ *
+ *	-EINVAL		a NULL for the device or for the place of a result
+ *	-EFAULT		memory that is not there
+ *	-ETIMEDOUT	the target was not ready in time
+ *	-ERANGE		outside device memory
+ *	-EPROTO		the device reports that the host broke the protocol
+ *	-ECONNABORTED	transfer aborted
+ *	-ETIME		transfer aborted because the device did not move it on
+ *	-ECANCELED	withdrawn
  */
 NFCOMMS_API const char *nfcomms_strerror(int result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the library share. */
+/* Declarations that the files of the library share. */
 #ifndef LIBRARY_H
 #define LIBRARY_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sides of a ring and its creator share: docs/ring.md in C. */
+/*
+ * The memory that the sides of a ring and its creator share: docs/ring.md in C.
+ */
 #ifndef RING_H
 #define RING_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's core as a party to conversations: it reads what the host does and
- * what the device puts, and answers with what follows, line by line, as package
- * internal/proto/talk says of its Program.
+ * The module's core as a party to conversations: it reads lines with actions of
+ * the host and slots of the device, and answers with the effects. Package
+ * internal/proto/talk describes this for its Program.
  */
 #include <poll.h>
 #include <stdio.h>

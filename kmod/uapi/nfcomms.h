@@ -9,20 +9,21 @@
  * read(2) without O_NONBLOCK.
  *
  * Rights: a file that is open to read may look (INFO, HEALTH, CHANNEL). SUBMIT,
- * CALL, REGISTER, UNREGISTER and RESET take one that is open for writing (EACCES);
- * a RESET, and a CONTROL that loads a program or starts one that may keep an island
- * (NFC_LONE), CAP_SYS_ADMIN besides (EPERM). So does one that starts a process, of a
- * user beside whose processes the device was lost three times in ten minutes (EDQUOT).
+ * CALL, REGISTER, UNREGISTER and RESET take one that is open for writing
+ * (EACCES). A RESET, and a CONTROL that loads a program or starts one that may
+ * keep an island (NFC_LONE), need CAP_SYS_ADMIN besides (EPERM). So does one
+ * that starts a process, of a user beside whose processes the device was lost
+ * three times in ten minutes (EDQUOT).
  *
  * Rules: every structure starts with its size, or its size is given beside its
- * address. The first version's sizes are the macros that end in _SIZE_FIRST: they
- * are part of the ioctl numbers and never change, however the structures grow.
- * A kernel takes any size from there on: it refuses with E2BIG what it does not
- * know unless it is zero, takes what an older caller does not have as zero, and
- * writes no more than the caller has room for. Reserved fields and unknown flags
- * must be zero (EINVAL). No field has a pointer type. Payloads are those of the
- * device ABI, firmware/nfc_abi.h; so are statuses, which enum nfcomms_status
- * repeats.
+ * address. The first version's sizes are the macros that end in _SIZE_FIRST:
+ * they are part of the ioctl numbers and never change, however the structures
+ * grow. A kernel takes any size from there on. It refuses unknown fields with
+ * E2BIG unless they are zero, reads fields that an older caller lacks as zero,
+ * and writes no more than the caller has room for. Reserved fields and unknown
+ * flags must be zero (EINVAL). No field has a pointer type. Payloads are those
+ * of the device ABI, firmware/nfc_abi.h; so are statuses, which enum
+ * nfcomms_status repeats.
  */
 #ifndef _UAPI_NFCOMMS_H
 #define _UAPI_NFCOMMS_H
@@ -260,12 +261,12 @@ enum nfcomms_opcode {
 	/* Wait for the device's next offer without taking it. */
 	NFCOMMS_OP_NEXT = 7,
 	/*
-	 * Complete as soon as the half in @flags may be ready, is closed or lost.
-	 * With NFCOMMS_HOLD, of the half that sends: in its place among the sends,
-	 * when the target waits. If the completion has NFCOMMS_HELD the sends
-	 * behind it wait, until one with NFCOMMS_NOWAIT and NFCOMMS_HOLD uses the
-	 * turn, or a REFUSE with NFCOMMS_H2D, whose @length is this @user_data,
-	 * ends it.
+	 * Complete as soon as the half in @flags may be ready, is closed or
+	 * lost. With NFCOMMS_HOLD, of the half that sends: in its place among
+	 * the sends, when the target waits. If the completion has NFCOMMS_HELD
+	 * the sends behind it wait, until one with NFCOMMS_NOWAIT and
+	 * NFCOMMS_HOLD uses the turn. A REFUSE with NFCOMMS_H2D, whose @length
+	 * is this @user_data, ends it too.
 	 */
 	NFCOMMS_OP_ARM = 8,
 	/* End what NFCOMMS_HOLD holds: commit it … */
@@ -509,13 +510,12 @@ enum nfcomms_region_flags {
  * @offset: NFCOMMS_REGION_DMA_BUF: of the first byte in it
  * @rsvd: zero
  *
- * Operations of this file by this process whose bytes all lie in the region, and
- * that it allows, use what was prepared; all others go as if there were no region.
- * The memory that the addresses name counts: once a part of it is unmapped, or
- * names other memory, the region is revoked, as if it had been unregistered. So
- * it is when the process ends or the device is removed. It stays over a RESET
- * and ends with the file. Memory that operations use stays until they have
- * ended.
+ * Operations of this file by this process whose bytes are all in the region,
+ * and that it allows, use it. All others work as without a region. The memory
+ * that the addresses name counts: once a part of it is unmapped, or names other
+ * memory, the region is revoked, as if it had been unregistered. So it is when
+ * the process ends or the device is removed. It stays over a RESET and ends
+ * with the file. Memory that operations use stays until they have ended.
  *
  * EFAULT: not all of it is memory that the device may use so. EEXIST: a part of it is
  * a region already. ENOMEM: over RLIMIT_MEMLOCK, against which its pages count (not
@@ -558,9 +558,10 @@ struct nfcomms_unregister {
  * @fd: of the eventfd, which may be closed afterwards; -1: it is signalled no more
  * @rsvd: zero
  *
- * One is added to it for each completion that comes to be read, or back from a read
- * that could not write it; at once if there are some; and when the device is removed.
- * A counter that is full stays so, and nobody waits for it. It ends with the file.
+ * One is added to it for each completion that can be read, or that a read could
+ * not write. One is added at once if there are completions, and when the device
+ * is removed. A counter that is full stays so, and nobody waits for it. It ends
+ * with the file.
  *
  * EBUSY: the file has one. ENOENT: it has none that could end. EBADF, EINVAL: @fd is
  * no descriptor, or no eventfd.

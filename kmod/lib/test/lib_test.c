@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the library asks of the module, and what it makes of the answers. */
+/* Requests of the library to the module, and its results for the answers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

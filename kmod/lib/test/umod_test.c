@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What is special about devices without the kernel module; $NFC_NODE is one. */
+/* Devices without the kernel module, in their differences; $NFC_NODE is one. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
