@@ -233,9 +233,9 @@ static inline nfc_u64 nfc_run_length(nfc_u64 e)
 /*
  * IND_LIST: six page entries and what is outstanding after them,
  * {outstanding:48 | list number:16}. The header's length counts the entries in
- * use, with NFC_LIST_D2H set for the pages of a device-to-host transfer (both
- * halves of a channel may move at once), and NFC_LIST_RUNS if the entries are runs;
- * unused entries are zero. The length of an EAGER is made the same way.
+ * use, with NFC_LIST_D2H set for the pages of a device-to-host transfer: both
+ * halves of a channel may move at once. NFC_LIST_RUNS is set if the entries are
+ * runs. Unused entries are zero. The length of an EAGER is made the same way.
  */
 enum nfc_list_length {
 	NFC_LIST_COUNT_MASK = 0x3f,
@@ -370,7 +370,7 @@ enum nfc_capability {
  * HELLO: the device's version and limits; the host answers with its own.
  *
  * Channel ids are dealt to islands in blocks of ceil(channels / islands), and
- * each island has mailboxes / islands mailboxes in a row: the mailbox of a
+ * each island has mailboxes / islands mailboxes in a row. The mailbox of a
  * channel is island * (mailboxes / islands) + id % (mailboxes / islands).
  */
 struct nfc_hello {
@@ -534,8 +534,8 @@ enum nfc_guests {
 };
 
 /*
- * Ored with the target that a listener offers its host; or, of a process at another node,
- * with that node and the number of the guest, laid out as an id.
+ * Ored with the target that a listener offers its host. Of a process at another
+ * node: with that node and the number of the guest, laid out as an id.
  */
 enum nfc_accept {
 	NFC_ACCEPT_PROCESS = 1 << 30, /* a process connected, and no host */

@@ -136,30 +136,29 @@ struct nfc_api {
 
 	/*
 	 * prompt 1: from now on this process computes no longer than some tens
-	 * of microseconds between two of these calls, keeps no lock and no
-	 * thread-local state across one, and may run on any thread of its
-	 * host. A host that waits for it then runs it itself, which costs no
-	 * switch of threads. 0, as at the start: it may compute for as long as
-	 * it likes, on its island's own thread.
+	 * of microseconds between two of these calls. It keeps no lock and no
+	 * thread-local state across one, and may run on any thread of its host.
+	 * A host that waits for it then runs it itself, which costs no switch
+	 * of threads. 0, as at the start: it may compute for as long as it
+	 * likes, on its island's own thread.
 	 */
 	void (*prompt)(struct nfc_process *self, int prompt);
 
 	/*
-	 * Subscribe to a port of another process, as the host would: from then
-	 * on all of the above works on *ch, and the other process sees on its port
-	 * what it would see of the host. *ch stays closed when this process has
-	 * closed both halves, until it connects again, which may return the same.
-	 * The target of a host that listens gives a channel to that host, its own or
-	 * another: calls on it wait until the host accepts. Only a host of the same
-	 * user is found, or one that listens for anyone; at another node the own one,
-	 * or that.
-	 * -NFC_EINVAL, -NFC_ENOTARGET: no target id; no process, and no host, there.
-	 * -NFC_EBUSY: it is subscribed already, or this process's own; as many
-	 * wait before a listener as may.
-	 * -NFC_ENOMEM: the host has 64 such channels, or the other one has.
-	 * -NFC_ETIMEOUT: the island of the other process, or its node, does not
-	 * answer. -NFC_ENOTSUP: the id names a node, and the device is of no fabric;
-	 * the host that listens is of an older build.
+	 * Subscribe to a port of another process, as the host would. From then
+	 * on all of the above works on *ch, and the other process sees the
+	 * events of a host on its port. *ch stays closed when this process has
+	 * closed both halves, until it connects again, which may return the
+	 * same. The target of a host that listens gives a channel to that host,
+	 * its own or another: calls on it wait until the host accepts. Only a
+	 * host of the same user is found, or one that listens for anyone; at
+	 * another node the own one, or that. -NFC_EINVAL, -NFC_ENOTARGET: no
+	 * target id; no process, and no host, there. -NFC_EBUSY: it is
+	 * subscribed already, or this process's own; as many wait before a
+	 * listener as may. -NFC_ENOMEM: the host has 64 such channels, or the
+	 * other one has. -NFC_ETIMEOUT: the island of the other process, or its
+	 * node, does not answer. -NFC_ENOTSUP: the id names a node, and the
+	 * device is of no fabric; the host that listens is of an older build.
 	 */
 	int (*channel_connect)(struct nfc_process *self, uint64_t target,
 			       struct nfc_channel **ch);

@@ -104,10 +104,10 @@ struct nfc_port {
 	void (*ring_host)(void *self, uint32_t host, uint32_t island);
 	/*
 	 * Move len bytes between device memory and a host's memory at a bus
-	 * address of it. 0, NFC_EDMA (a page cannot be reached; nothing is known of
-	 * the bytes), NFC_EBUSY (try this piece again), NFC_ERESET (DMA is
-	 * fenced for good: the transfer ends without a word) or NFC_PENDING. Any
-	 * thread.
+	 * address of it. 0, NFC_EDMA (a page cannot be reached; nothing is
+	 * known of the bytes), NFC_EBUSY (try this piece again) or NFC_PENDING.
+	 * NFC_ERESET: DMA is fenced for good, and the transfer ends without a
+	 * word. Any thread.
 	 */
 	int (*dma_read)(void *self, uint32_t host, void *to, uint64_t bus,
 			uint64_t len);
@@ -116,17 +116,17 @@ struct nfc_port {
 	/*
 	 * Copy from one host's memory to another's, or to its own. False: the
 	 * bytes at the target are undefined, and the core moves the piece by
-	 * the two calls above, which return the cause; always for a host whose
-	 * pieces may be NFC_PENDING. Any thread. NULL: it never can.
+	 * the two calls above, which return the cause. It is always false for a
+	 * host whose pieces may be NFC_PENDING. Any thread. NULL: it never can.
 	 */
 	bool (*dma_copy)(void *self, uint32_t to, uint64_t to_bus,
 			 uint32_t from, uint64_t from_bus, uint64_t len);
 	/*
-	 * Store words in a host's memory, the first of them last and with release; or
-	 * load 4 or 8 bytes in one piece, which are what the host has when all that
-	 * was posted before is there. 0, or a status: nothing is known of the words, and
-	 * nothing will be posted any more. Any thread. NULL: no host has rings in
-	 * memory that the device does not share.
+	 * Store words in a host's memory, the first of them last and with
+	 * release. Or load 4 or 8 bytes in one piece, after all that was posted
+	 * before is there. 0, or a status: nothing is known of the words, and
+	 * nothing will be posted any more. Any thread. NULL: no host has rings
+	 * in memory that the device does not share.
 	 */
 	int (*post)(void *self, uint32_t host, uint64_t bus,
 		    const uint64_t *word, uint32_t count);
@@ -288,13 +288,12 @@ struct nfc_crashed {
 };
 
 /*
- * The process that an island runs did, on the calling thread, what ends a program.
- * If it was in the code of a loaded image, and not in the firmware, it has crashed:
- * the thread continues with enter(arg) instead, which writes line to the log of
- * the
- * process's host and ends the process as if it had returned. line is read until
- * then. False: it cannot be contained, and nothing has changed. Signal handlers may
- * call it.
+ * The process that an island runs did, on the calling thread, what ends a
+ * program. If it was in the code of a loaded image, and not in the firmware, it
+ * has crashed. The thread continues with enter(arg) instead, which writes line
+ * to the log of the process's host and ends the process. line is read until
+ * then. False: it cannot be contained, and nothing has changed. Signal handlers
+ * may call it.
  */
 bool nfc_island_crash(struct nfc_device *dev, uint32_t island, const char *line,
 		      struct nfc_crashed *out);

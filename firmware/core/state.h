@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The device's own state. Everything below struct nfc_island is touched by its
- * owner only, its thread or a call that runs it, so it needs no lock; what crosses
- * islands is the DMA claim word, calls, the memory allocator and the registry.
+ * owner only, its thread or a call that runs it, so it needs no lock. Islands
+ * share the DMA claim word, calls, the memory allocator and the registry.
  */
 #ifndef NFC_STATE_H
 #define NFC_STATE_H
@@ -317,7 +317,7 @@ struct nfc_joint {
 	_Atomic uint32_t ends; /* that hold it */
 	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
 	struct nfc_joint *next; /* of the process that made it */
-	/* What follows is zero when two ends begin to use it. */
+	/* The fields below are zero when two ends begin to use it. */
 	struct nfc_channel *channel[2]; /* of its ends: that process's, the target */
 	struct nfc_channel caller; /* the former */
 	struct nfc_rings *mailbox; /* the target's own */
@@ -385,7 +385,7 @@ struct nfc_relay_end {
 struct nfc_relay {
 	_Atomic uint32_t ends; /* that hold it */
 	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
-	/* What follows is new when two hosts begin to use it. */
+	/* The fields below are new when two hosts begin to use it. */
 	struct nfc_listener *before; /* the listener that has not accepted it yet … */
 	struct nfc_relay *next; /* … and the next such relay. Under the device's lock. */
 	struct nfc_relay_end end[2]; /* of the connecting host, of the listening one */

@@ -10,9 +10,9 @@ static uint32_t port_crc(const struct nfc_link_port *port, uint32_t crc,
 }
 
 /*
- * Words of alignment and self-test are readable before both sessions are known;
- * all others begin their checksums with them, so that nothing of an earlier
- * session, or of another link, is taken for one's own.
+ * Words of alignment and self-test are readable before both sessions are known.
+ * All others begin their checksums with them, so no word of an earlier session,
+ * or of another link, is accepted.
  */
 static uint32_t checksum(const struct nfc_link_end *l, uint64_t lo,
 			 uint32_t more)

@@ -51,9 +51,9 @@ enum {
 
 /*
  * Packets that follow each other on one virtual channel, and whose payloads are
- * shared, are sent in one frame: TRAIN, for each the header and an entry, a
- * footer over all of these. In the buffer each one begins where the one before
- * has ended.
+ * shared, are sent in one frame. It has TRAIN, for each the header and an
+ * entry, and a footer over all of these. In the buffer each one begins where
+ * the one before has ended.
  */
 static inline uint64_t nfc_train_entry(const struct nfc_held *h)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One end of a link between two nodes: packets of at most 4 KiB in frames of
- * 128-bit words, checked, repeated until they arrived, and sent only when the
- * other end can hold them. Freestanding, without allocation, owned by one
- * island. See docs/design/0032-links.md.
+ * 128-bit words. They are checked, repeated until they arrived, and sent only
+ * when the other end can hold them. Freestanding, without allocation, owned by
+ * one island. See docs/design/0032-links.md.
  */
 #ifndef NFC_LINK_H
 #define NFC_LINK_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the hosted port share: a device, its epochs, their threads. */
+/*
+ * State that the parts of the hosted port share: a device, its epochs, their
+ * threads.
+ */
 #ifndef PORT_EPOCH_H
 #define PORT_EPOCH_H
 

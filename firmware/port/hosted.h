@@ -150,7 +150,7 @@ bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
 /*
  * Stop everything and free it. A thread that a program keeps for itself is left
  * behind, and with it the memory that it can reach, until it ends and another
- * device is opened or closed; it reaches neither the bus nor a descriptor any
+ * device is opened or closed. It reaches neither the bus nor a descriptor any
  * more. left reports that, also of an epoch before, and `who` the process that
  * keeps it (0 if unknown).
  */

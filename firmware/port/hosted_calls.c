@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* What the firmware asks of the hosted port: futexes, and copies or a bus. See hosted.h. */
+/*
+ * Calls of the firmware to the hosted port: futexes, and copies or a bus. See
+ * hosted.h.
+ */
 #define _GNU_SOURCE
 #include "hosted.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Interrupt vectors: each is an eventfd from the emulator of the bus. An
- * interrupt that cannot be sent now stays pending: until the vector has its
- * eventfd, until the device may master the bus, or until the hold-off of the
- * last one is over. Any thread may make every call.
+ * interrupt that cannot be sent now stays pending until the vector has its
+ * eventfd, the device may master the bus, and the hold-off of the last one is
+ * over. Any thread may make every call.
  */
 #ifndef PORT_IRQ_H
 #define PORT_IRQ_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What is asked of a mesh from outside of its threads. */
+/* Requests to a mesh from outside of its threads. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the mesh share. */
+/* State that the files of the mesh share. */
 #ifndef NFC_PORT_MESH_STATE_H
 #define NFC_PORT_MESH_STATE_H
 

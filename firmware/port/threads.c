@@ -116,8 +116,8 @@ int port_threads_start(struct epoch *epoch)
 }
 
 /*
- * A thread about to sleep may miss one call, and a host may clear the word of an
- * island that sleeps, or set it, without a ring: so this is repeated.
+ * A thread about to sleep may miss one call, and a host may clear the word of
+ * an island that sleeps, or set it, without a ring. So this is repeated.
  */
 static void wake_all(struct epoch *epoch)
 {

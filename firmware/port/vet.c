@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What an image may have. See vet.h. */
+/* The parts that an image may have. See vet.h. */
 #define _GNU_SOURCE
 #include "vet.h"
 

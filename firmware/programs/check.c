@@ -58,8 +58,8 @@ static int give_transfer(struct nfc_process *self, struct nfc_channel *ch,
 
 /*
  * expect: the message u64 size on port 0 makes it take a transfer of exactly
- * size bytes from port 1 (top bit set: give one), and answer the enum nfc_status
- * of that as u64 on port 0.
+ * size bytes from port 1 (top bit set: give one). It answers the enum
+ * nfc_status of that as u64 on port 0.
  */
 void nfc_expect_main(struct nfc_process *self)
 {

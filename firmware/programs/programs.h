@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs of this tree share. */
+/* Declarations that the programs of this tree share. */
 #ifndef NFC_PROGRAMS_H
 #define NFC_PROGRAMS_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Every call of the hosted firmware to its system fails, one at a time: for n =
- * 1, 2, … a device is booted, used and closed with the nth call failing, until a
- * run has none left. A call that failed returns a status, works when it is
- * tried again, and nothing is leaked.
+ * 1, 2, … the test boots, uses and closes a device whose nth call fails. It
+ * ends with a run that has none left. A call that failed returns a status,
+ * works when it is tried again, and nothing is leaked.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The two ends of a far host over a fabric that loses, doubles and delays: nothing of what
- * host and device say to each other is lost, doubled or changed, and nothing late reaches
- * memory that is somebody else's by then.
+ * The two ends of a far host over a fabric that loses, doubles and delays. No
+ * slot between host and device is lost, doubled or changed, and nothing late
+ * reaches memory that has another owner by then.
  */
 #include <stdlib.h>
 #include <string.h>

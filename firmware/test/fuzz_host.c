@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzz the device with two hosts that mostly keep the protocol, and have channels
- * to each other: each input byte picks the next thing to say, with the right ids,
- * sizes and lists, and now and then a bit of it is flipped on its way out. A process of
- * each connects to the one that listens, again and again.
+ * Fuzz the device with two hosts that mostly keep the protocol, and have
+ * channels to each other. Each input byte picks the next slot, with the right
+ * ids, sizes and lists; now and then a bit of it is flipped. A process of each
+ * connects to the one that listens, again and again.
  */
 #include "fuzz_rig.h"
 

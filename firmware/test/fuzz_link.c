@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzz the receiver of a link that is up. Each record is a byte that says how, and
- * 16 more: a word as it is, the fields of a control word whose checksum is right, or
- * the footer of what came, which is what an end that lies can send.
+ * Fuzz the receiver of a link that is up. Each record is a byte with the kind,
+ * and 16 more: a word as it is, the fields of a control word whose checksum is
+ * right, or a footer. Those are the words that a lying end can send.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes that open channels to a host that listens, their own or another, in a device
- * with all its threads, under the thread sanitizer: they connect, give, take, close and end
- * while the host accepts, answers, closes and goes.
+ * Processes that open channels to a host that listens, their own or another, in
+ * a device with all its threads, under the thread sanitizer. They connect,
+ * send, receive, close and end while the host accepts, answers, closes and
+ * detaches.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

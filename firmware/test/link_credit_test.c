@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* What a peer may say that lies, credits first, and what credits leave of a wire. */
+/*
+ * Words of a peer that lies, credits first, and the rate that credits leave of
+ * a wire.
+ */
 #include <stdio.h>
 
 #include "link_rig.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What links are made of, bring-up, and two ends over a wire that is well. */
+/* The parts of links, bring-up, and two ends over a wire without errors. */
 #include <string.h>
 
 #include "../port/crc.h"

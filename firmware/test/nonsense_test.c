@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the device does with messages that make no sense: drop and count. */
+/* The device drops and counts messages that make no sense. */
 #include <stdio.h>
 #include <string.h>
 

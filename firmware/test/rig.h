@@ -2,8 +2,8 @@
 /*
  * A device under test: the firmware core over a port without threads. Islands
  * are fibers that run only inside rig_step(), the clock stands still unless a
- * test moves it, DMA goes to plain buffers through a hook that may refuse, and
- * the host is this test, slot by slot, as docs/protocol.md says.
+ * test moves it, and DMA reaches plain buffers through a hook that may refuse.
+ * The host is this test, slot by slot, by docs/protocol.md.
  */
 #ifndef RIG_H
 #define RIG_H

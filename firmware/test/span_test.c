@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What channels between processes of two nodes do while both ends are there. */
+/* Channels between processes of two nodes while both ends are there. */
 #include <string.h>
 
 #include "span_rig.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A pipeline of processes at two nodes of a mesh, with all their threads, under the
- * thread sanitizer: the device of the first node is the host's own, that of the second
- * is reached over the mesh.
+ * A pipeline of processes at two nodes of a mesh, with all their threads, under
+ * the thread sanitizer. The device of the first node is the host's own, that of
+ * the second is reached over the mesh.
  */
 #define _GNU_SOURCE
 #include <sched.h>

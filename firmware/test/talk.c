@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The firmware as a party to conversations: it reads what its process and the
- * host do and answers with what the device does, line by line, as package
- * internal/proto/talk says of its Program.
+ * The firmware as a party to conversations: it reads actions of its process and
+ * of the host and answers with those of the device. Package internal/proto/talk
+ * describes this for its Program.
  */
 #include <inttypes.h>
 #include <stdio.h>

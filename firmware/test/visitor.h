@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program visitor and the host that it visits know of each other. */
+/* Constants that the program visitor and its host share. */
 #ifndef VISITOR_H
 #define VISITOR_H
 

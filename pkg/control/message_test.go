@@ -159,9 +159,8 @@ func TestIdleChannels(t *testing.T) {
 	require.NoError(t, <-busy)
 }
 
-// TestProcessEnds: a channel whose process has ended goes with the first call
-// that finds out, and one of which only a half is known to be closed makes room
-// when it is opened anew.
+// TestProcessEnds: a channel whose process has ended is removed by the first call that finds out.
+// One of which only a half is known to be closed makes room when it is opened anew.
 func TestProcessEnds(t *testing.T) {
 	_, c := serveSim(t, quick)
 	ctx := background(t)

@@ -235,12 +235,11 @@ func (s *Server) States() iter.Seq2[string, nfcommsv1.Device_State] {
 	}
 }
 
-// Shutdown turns health to NOT_SERVING, refuses new calls, ends watches with
-// ErrShutdown, which may be resumed at a server that took over, and lets the
-// unary calls under way go on until ctx ends. Then it closes remote channels and
-// the devices that Open opened, which ends the calls that are left. It returns
-// when all is over, or with an error when ctx ends, while the rest goes on; call
-// it again to wait for that.
+// Shutdown turns health to NOT_SERVING, refuses new calls, and lets the unary calls under way
+// continue until ctx ends. It ends watches with ErrShutdown, which may be resumed at a server that
+// took over. Then it closes remote channels and the devices that Open opened, which ends the calls
+// that are left. It returns when all is over, or with an error when ctx ends, while the rest goes
+// on; call it again to wait for that.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.background.close() {
 		s.calls.close()

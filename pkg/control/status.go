@@ -29,9 +29,9 @@ const (
 	keyEntry       = "entry"
 )
 
-// ToStatus returns an error as the gRPC status that keeps its meaning: the code
-// of the status table, an ErrorInfo with reason and details, and a BadRequest
-// that names the field of a FieldError. A status stays as it is, nil stays nil.
+// ToStatus returns an error as the gRPC status that keeps its meaning. It has the code of the
+// status table, an ErrorInfo with reason and details, and a BadRequest that names the field of a
+// FieldError. A status stays as it is, nil stays nil.
 func ToStatus(err error) error {
 	if err == nil {
 		return nil

@@ -122,9 +122,9 @@ func (m *channelModel) check(t *rapid.T) {
 	m.before = now
 }
 
-// TestChannelsNeverFall: while channels open, send and close in any order, and
-// more than there is room for, the counts of those shown and of the rest only
-// grow, and together never exceed what was sent.
+// TestChannelsNeverFall: while more channels than there is room for open, send and close in any
+// order, the counts of those shown and of the rest only grow. Together they never exceed the
+// messages that were sent.
 func TestChannelsNeverFall(t *testing.T) {
 	_, dev := newFake(t)
 	fixed := series(scrapeOnce(t, NewCollector(One("dev0", dev), Options{})))

@@ -61,8 +61,8 @@ func (s *scrape) durations(f *family, p *nfcomms.PathProfile, bounds []int, labe
 }
 
 // Classic buckets end at whole octaves, given as binary logarithms of seconds, whose bounds are
-// bounds of the native ones as well: of calls 2^-20 s, about a microsecond, to a second, of layers
-// a quarter of that to a sixteenth of a second.
+// bounds of the native ones as well. Those of calls are 2^-20 s, about a microsecond, to a second,
+// those of layers a quarter of that to a sixteenth of a second.
 var callBuckets, layerBuckets = octaves(-20, 0, 1), octaves(-22, -4, 2)
 
 func octaves(first, last, step int) (list []int) {

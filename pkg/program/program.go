@@ -19,9 +19,9 @@ import (
 
 // Options adjust how a program is built; the zero value is valid.
 type Options struct {
-	// Debug builds without optimisation, with the sanitizer of undefined behaviour,
-	// which writes file and line of what it finds to standard error, and with a guard
-	// in each frame: a function that wrote past an array there crashes as it returns.
+	// Debug builds without optimisation, with the sanitizer of undefined behaviour, which
+	// writes file and line of its findings to standard error, and with a guard in each frame. A
+	// function that wrote past an array there crashes as it returns.
 	Debug bool
 	// Flags are given to the compiler after its own.
 	Flags []string
@@ -141,8 +141,8 @@ func readImage(path string) ([]byte, error) {
 }
 
 // copySources copies what is below root to a folder. Symbolic links to files are followed, as the
-// copy has no neighbours; links to folders stay links, unless they lead out of the sources and
-// follow is set: what such a folder has is copied, without the folders that it links to.
+// copy has no neighbours. Links to folders stay links, unless they lead out of the sources and
+// follow is set: then such a folder is copied, without the folders that it links to.
 func copySources(to string, sources fs.FS, root string, follow bool) error {
 	return fs.WalkDir(sources, root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {

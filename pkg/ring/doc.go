@@ -17,10 +17,10 @@
 // writer's stands on the packet being written, the reader's on the last one it
 // took. The heads never touch, which is why a ring of n packets holds n-1.
 //
-// Nothing of a ring is in a file system: its memory is sealed against resizing,
-// its name is an abstract socket that vanishes with the process that created it, and only processes
-// of the same user get in. A pidfd watches each attached process: when one side dies the other's
-// calls return [ErrPeerDied], and both roles may be taken anew under the next generation.
+// Nothing of a ring is in a file system. Its memory is sealed against resizing, its name is an
+// abstract socket that vanishes with the process that created it, and only processes of the same
+// user may open it. A pidfd watches each attached process: when one side dies the other's calls
+// return [ErrPeerDied], and both roles may be taken anew under the next generation.
 //
 // The memory is trusted for nothing: positions and lengths are checked as they are read, and what
 // cannot be ends with [ErrCorrupt]. A peer can only write nonsense into packets, which belong to it

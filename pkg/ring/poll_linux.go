@@ -63,8 +63,8 @@ func (p *Poll) add(event int) error {
 	return nil
 }
 
-// Add has Wait wait for a side as well, while its Watch is On, as it is at first:
-// for a packet if it reads, for room if it writes, for its end in any case.
+// Add makes Wait wait for a side as well, while its Watch is On, as it is at first. It waits for a
+// packet if it reads, for room if it writes, for its end in any case.
 func (p *Poll) Add(side Side) (*Watch, error) {
 	s := side.base()
 	raw, err := s.ring.fds[s.role].SyscallConn()

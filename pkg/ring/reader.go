@@ -89,10 +89,10 @@ func (d *Reader) TryPeek() ([]byte, bool, error) {
 	return p, err == nil, err
 }
 
-// PeekBatch is Peek for several packets: it fills into with those that are there,
-// waits for the first, and returns how many. Release is through with all of them,
-// and the head moves past them at once: fewer packets have room meanwhile, and a stream of small
-// ones is several times as fast. Packets that were not released are returned again, first.
+// PeekBatch is Peek for several packets: it fills into with those that are there, waits for the
+// first, and returns how many. Release returns all of them, and the head moves past them at once.
+// Fewer packets have room meanwhile, and a stream of small ones is several times as fast. Packets
+// that were not released are returned again, first.
 func (d *Reader) PeekBatch(ctx context.Context, into [][]byte) (int, error) {
 	d.call.Lock()
 	defer d.call.Unlock()

@@ -122,9 +122,8 @@ func TestTwoPacketsBlockForEver(t *testing.T) {
 	require.ErrorContains(t, err, "at least 3")
 }
 
-// TestHeadsNeverTouch: any moves in any order, sizes 2 to 7: order and contents
-// are exact, the heads are never on one packet once both have started, and the
-// ring holds at most size-1 packets.
+// TestHeadsNeverTouch: any moves in any order, sizes 2 to 7: order and contents are exact. The
+// heads are never on one packet once both have started, and the ring holds at most size-1 packets.
 func TestHeadsNeverTouch(t *testing.T) {
 	r := create(t, Config{Packets: 7})
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,9 +23,9 @@ const (
 const (
 	spins  = 200 // looks without giving way, where a second processor may act
 	yields = 20  // looks that give way to processes, and now and then to goroutines
-	// goroutines is how many looks come to one that gives way to goroutines: where a
-	// processor of the runtime idles, that has it wake a thread, which costs more than
-	// changing to the next process.
+	// goroutines is the number of polls for each that yields to goroutines. Where a processor
+	// of the runtime idles, that makes it wake a thread, which costs more than changing to the
+	// next process.
 	goroutines = 4
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPrewarm: a process that creates or opens a ring may have all of its memory there at once; a
+// TestPrewarm: a process that creates or opens a ring may have all of its memory there at once. A
 // process that did not ask for it has not, and the contents of the ring stay.
 func TestPrewarm(t *testing.T) {
 	ctx := background(t)

@@ -25,17 +25,15 @@ type Limits struct {
 	// Calls is the most that are under way at a time, streams included. One
 	// beyond is refused with RESOURCE_EXHAUSTED before it is read.
 	Calls int
-	// Work is what the caller can have done in a second. A byte that it sends
-	// counts as one, and the costs below come on top: HTTP/2 frames that are no
-	// call cost the server 0.6 of a processor for one connection if bytes are
-	// not counted, and 0.04 at 1 MB a second. A caller that asks for more is
-	// not refused but read more slowly: it waits, others do not. The work of
-	// one second may be done at once. Admins have no limit.
+	// Work is what the caller can have done in a second. A byte that it sends counts as one,
+	// and the costs below are added. HTTP/2 frames that are no call cost the server 0.6 of a
+	// processor for one connection if bytes are not counted, and 0.04 at 1 MB a second. A
+	// caller that asks for more is not refused but read more slowly: it waits, others do not.
+	// The work of one second may be done at once. Admins have no limit.
 	Work int
-	// AllCalls is the most that are under way at a time of all callers together,
-	// those of admins not counted. A caller may have as many of them as are left
-	// free: one gets half, two get a third each, and there is always one for a
-	// caller who has none.
+	// AllCalls is the most that are under way at a time of all callers together, those of
+	// admins not counted. A caller may have as many of them as are left free: one gets half,
+	// two get a third each. There is always one for a caller that has none.
 	AllCalls int
 	// Request is the time for a request to arrive, after which its call ends.
 	Request time.Duration

@@ -72,11 +72,10 @@ func (a *Authorizer) RoleOf(who credentials.AuthInfo) Role {
 	return a.policy.RoleOf(who)
 }
 
-// Owner names what a caller is counted under, for Limits.Owner: the name of a
-// certificate, or the user. A user id that the policy names is a user of its own. One that
-// /etc/subuid gives to a user, for user namespaces, is that user's, as a user with thousands of ids
-// is one caller nevertheless; those that no user database knows count together, as one caller
-// "others".
+// Owner names what a caller is counted under, for Limits.Owner: the name of a certificate, or the
+// user. A user id that the policy names is a user of its own. One that /etc/subuid gives to a user,
+// for user namespaces, is that user's, as a user with thousands of ids is one caller nevertheless.
+// Ids that no user database knows count together, as one caller "others".
 func (a *Authorizer) Owner(who credentials.AuthInfo) string {
 	local, ok := who.(Local)
 	if !ok {

@@ -1,12 +1,10 @@
 // Package access decides who may call what on the control plane.
 //
-// A caller is known by where it comes from: on a UNIX socket by the user and
-// groups that the kernel vouches for (LocalCredentials), on TCP by the
-// certificate that it proved (TLS, 1.3 only, both sides). A Policy gives users,
-// groups and certificates one of three roles, each of which includes the ones
-// before it: viewer, operator, admin. Methods lists which role each method
-// needs. A Authorizer joins the two as one pair of gRPC interceptors and denies what
-// neither mentions.
+// A caller is identified by its connection. On a UNIX socket it is the user and groups that the
+// kernel vouches for (LocalCredentials), on TCP the certificate that it proved (TLS, 1.3 only, both
+// sides). A Policy gives users, groups and certificates one of three roles, each of which includes
+// the ones before it: viewer, operator, admin. Methods lists which role each method needs. A
+// Authorizer joins the two as one pair of gRPC interceptors and denies what neither mentions.
 //
 //	policy := access.NewPolicy()
 //	err := policy.Grant(access.Operator, "group:nfcomms", "uri:spiffe://example.org/ops")

@@ -115,9 +115,8 @@ func numberOf(form, value string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// RoleOf returns the highest role of a caller: None if it has none, or if it is
-// neither a Local nor a Remote, nor credentials.TLSInfo of a client whose
-// certificate was verified.
+// RoleOf returns the highest role of a caller. It is None if it has none, or if it is neither a
+// Local nor a Remote, nor credentials.TLSInfo of a client whose certificate was verified.
 func (p *Policy) RoleOf(info credentials.AuthInfo) Role {
 	switch info := info.(type) {
 	case Local:
