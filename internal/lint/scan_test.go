@@ -74,25 +74,42 @@ func quoted(text string) int {
 }
 
 // remarks returns the comments of a source file, and the sentences of a document. All else is blank.
+// A line with a comment behind code begins with a vertical tab, and ends with one where the comment
+// does, as it says nothing with the lines around it.
 func (f *file) remarks() string {
 	switch {
 	case f.said != "":
 	case f.ast != nil:
-		lines := make([]string, strings.Count(f.text, "\n")+1)
+		r := []byte(blanks(f.text))
 		for _, group := range f.ast.Comments {
 			for _, c := range group.List {
-				for i, text := range strings.Split(c.Text, "\n") {
-					lines[f.fset.Position(c.Pos()).Line-1+i] += text
-				}
+				copy(r[f.fset.Position(c.Pos()).Offset:], c.Text)
 			}
 		}
-		f.said = strings.Join(lines, "\n")
+		f.said = behindCode(f.text, string(r))
 	case strings.HasSuffix(f.path, ".md"):
 		f.said = code.ReplaceAllStringFunc(f.text, blanks)
 	default:
-		_, f.said = scan(f.text)
+		_, r := scan(f.text)
+		f.said = behindCode(f.text, r)
 	}
 	return f.said
+}
+
+// behindCode marks the lines of remarks whose comment stands behind code.
+func behindCode(text, remarks string) string {
+	lines := strings.Split(remarks, "\n")
+	for i, source := range strings.Split(text, "\n") {
+		begin := strings.IndexFunc(lines[i], func(r rune) bool { return r != ' ' })
+		if begin <= 0 || strings.TrimSpace(source[:begin]) == "" {
+			continue
+		}
+		lines[i] = "\v" + lines[i][1:]
+		if strings.HasPrefix(lines[i][begin:], "//") || strings.HasSuffix(lines[i], "*/") {
+			lines[i] += "\v"
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func isLetter(r rune) bool { return 'a' <= r|0x20 && r|0x20 <= 'z' }
