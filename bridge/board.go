@@ -39,7 +39,7 @@ type Bar struct {
 	Kind   BarKind
 	// Prefetchable: reads of it change nothing.
 	Prefetchable bool
-	// Address is where it lies in the machine's memory or ports. Size is in bytes.
+	// Address is where it is in the machine's memory or ports. Size is in bytes.
 	Address, Size uint64
 }
 

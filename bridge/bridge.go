@@ -74,8 +74,8 @@ type Device interface {
 	Running(ctx context.Context, id ProcessID) (bool, error)
 	// Load adds the programs of an image (on hosted devices: a shared object) and returns the
 	// name of the first. A program loaded before under the same name is replaced: processes
-	// that run it go on with the old one. ErrABI if it was built for another ABI, ErrInvalid if
-	// it is no image that may run. ErrBusy if a name is that of a program of the firmware,
+	// that run it continue with the old one. ErrABI if it was built for another ABI, ErrInvalid
+	// if it is no image that may run. ErrBusy if a name is that of a program of the firmware,
 	// ErrNotSupported if the device cannot load. After an error nothing has changed.
 	Load(ctx context.Context, image []byte) (string, error)
 	// Programs lists the names Start accepts.
@@ -171,9 +171,9 @@ type Channel interface {
 	// Also on close and fault. A token is a hint: a Try call decides. wake needs room for one,
 	// and names the waiter: a second Arm of the same changes nothing.
 	//
-	// Any number may be armed on a half. They are queued in order of
-	// arrival, on abi.H2D among the senders: a sender that comes later waits. So a caller that was
-	// woken must either try or Disarm, and a caller that no longer waits must Disarm.
+	// Any number may be armed on a half. They are queued in order of arrival, on abi.H2D among
+	// the senders: a sender that arrives later waits. So a caller that was woken must either
+	// try or Disarm, and a caller that no longer waits must Disarm.
 	Arm(half abi.Direction, wake chan<- struct{}) error
 	// Disarm takes the Arm of wake back.
 	Disarm(half abi.Direction, wake chan<- struct{})
@@ -195,7 +195,7 @@ type Channel interface {
 	Halves() [2]Half
 }
 
-// Region is memory that was made known to a device once: transfers whose buffer lies inside, all of
+// Region is memory that was made known to a device once: transfers whose buffer is inside, all of
 // it, need no pinning or mapping of their own. The device finds the region by its address. Regions
 // stay over Reset and end with Close of the device.
 type Region interface {

@@ -30,7 +30,7 @@ func (k *kind) Is(target error) bool {
 // Timeout reports whether the error is a time-out, as package net does.
 func (k *kind) Timeout() bool { return k.Is(os.ErrDeadlineExceeded) }
 
-// Sentinel errors. Compare with errors.Is; each means one thing that went wrong.
+// Sentinel errors. Compare with errors.Is; each means one thing that failed.
 var (
 	// ErrClosed: the channel's end or the device was closed.
 	ErrClosed error = &kind{"closed", []error{net.ErrClosed, os.ErrClosed}}
@@ -144,7 +144,7 @@ func (e *ImageError) Error() string { return e.Why + ": " + e.Err.Error() }
 func (e *ImageError) Unwrap() error { return e.Err }
 
 // CrashError is the ErrClosed of a channel whose device process crashed. Only that
-// process ended; everything else on the device goes on.
+// process ended; everything else on the device continues.
 type CrashError struct {
 	Process ProcessID
 	Program string

@@ -48,11 +48,11 @@ type Fabric interface {
 	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link
 	// is not up or was not meanwhile, ErrBusy if it is being tested.
 	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (LinkTest, error)
-	// Put writes data to a window of any node from offset on, and returns when all of it is there;
-	// nobody at the window takes part. Lost packets are sent again until ctx ends, and nothing is
-	// written twice. After an error a part of it may be there; none of it comes later than what
-	// this process puts there after that. A put of no bytes asks the window, too; its offset may be
-	// the end of the window.
+	// Put writes data to a window of any node from offset on, and returns when all of it is
+	// there; nobody at the window takes part. Lost packets are sent again until ctx ends, and
+	// nothing is written twice. After an error a part of it may be there; none of it arrives
+	// later than what this process puts there after that. A put of no bytes asks the window,
+	// too; its offset may be the end of the window.
 	//
 	// The error is that of ctx, or wraps one of these:
 	//   - ErrNotSubscribed: no such window, it was revoked, or its node started anew;
@@ -72,7 +72,7 @@ type Fabric interface {
 	// put appear there at any time, and a get reads the memory as it is at that moment. A
 	// caller that uses the memory meanwhile must coordinate with them. It ends with Reset and
 	// Close of the device as well, and with its node. The memory stays where it is and alive
-	// until then; a region that it lies in is not released, and its Close is ErrBusy.
+	// until then; a region that it is in is not released, and its Close is ErrBusy.
 	//
 	// The error wraps ErrInvalid for no bytes or no access, ErrTooLarge above HostWindowBytes,
 	// ErrDeviceLost, ErrClosed, or the error of ctx. It is ErrNoMemory at the limits of windows
@@ -148,7 +148,7 @@ type FabricNodeState struct {
 	Word abi.Diagnostic
 	// Alive: it runs. The fields below are zero if it does not run, or cannot be asked.
 	Alive bool
-	// Forwarded, Detours and Unreachable count packets of others that went on, those of
+	// Forwarded, Detours and Unreachable count packets of others that continued, those of
 	// anybody that left dimension order here, and those that were lost as no way led on.
 	Forwarded, Detours, Unreachable uint64
 	// Windows are those of its memory that there are now, and WindowBytes how much that is.

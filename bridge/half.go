@@ -20,7 +20,7 @@ const (
 	HalfAnswering
 	// HalfMoving: a transfer is under way, on abi.H2D from its offer on.
 	HalfMoving
-	// HalfComplete: every byte was moved, and the commit is still to come.
+	// HalfComplete: every byte was moved, and the commit is still missing.
 	HalfComplete
 )
 
@@ -41,7 +41,7 @@ type Half struct {
 	// State is where the transaction stands.
 	State HalfState
 	// Closed is true if calls end with an error: either side closed the half, or the
-	// device is gone.
+	// device is lost.
 	Closed bool
 	// Transaction is the id of the transaction under way, as in a trace of the device;
 	// zero while the half is idle.

@@ -2,7 +2,7 @@ package bridge
 
 // Kinds of device, as reports label their figures.
 const (
-	// KindSimulated is a program of this machine: no bus lies between.
+	// KindSimulated is a program of this machine: no bus is between.
 	KindSimulated = "simulated"
 	// KindEmulated is a card that a program stands for: its figures are that program's.
 	KindEmulated = "emulated"

@@ -87,7 +87,7 @@ const (
 	ErrNoMemory            // out of device resources
 	ErrInvalid             // a field has no meaning
 	ErrNotSupported        // this device cannot
-	ErrStopped             // the program was told to stop
+	ErrStopped             // the program was asked to stop
 	ErrReset               // the device was reset
 	ErrFault               // the device is in fault
 	ErrStalled             // the device beat, but the transfer did not move on
@@ -351,7 +351,7 @@ const (
 	CapLoad  = 1 << 0 // programs load at run time
 	CapEager = 1 << 1 // TypeEager, of so many entries as Hello.Eager says
 	CapRuns  = 1 << 2 // lists may have ListRuns
-	// CapHostRings means that rings to the host lie in Area.HostArea.
+	// CapHostRings means that rings to the host are in Area.HostArea.
 	CapHostRings = 1 << 3
 	// CapRounds means that an ack follows each list of a transfer to the host.
 	CapRounds = 1 << 4
@@ -548,7 +548,7 @@ type HostArea struct {
 	Mailbox   [MailboxesMax]Mailbox
 }
 
-// Sizes of what lies in an area beside slots.
+// Sizes of what is in an area beside slots.
 const (
 	AreaSize     = uint64(unsafe.Sizeof(Area{}))
 	MailboxSize  = uint64(unsafe.Sizeof(Mailbox{})) // before its slots

@@ -91,7 +91,7 @@ func payloadOf(s *Slot, payload string) (reflect.Value, bool) {
 	return reflect.ValueOf(view).Elem(), true
 }
 
-// headerKeys come first in every vector; the rest is the payload.
+// headerKeys are first in every vector; the rest is the payload.
 var headerKeys = []string{"type", "phase", "length", "epoch", "sequence", "channel", "payload"}
 
 func encodeHeader(t *testing.T, v vector) uint64 {

@@ -10,7 +10,7 @@ import (
 
 // Card makes a card of a device that is none: bar 0 has 4 KiB of registers, all of which
 // keep what is written, and vector 0 interrupts when Interrupt is called. It is for tests of
-// what lies above the bridge.
+// what is above the bridge.
 type Card struct {
 	bridge.Device
 

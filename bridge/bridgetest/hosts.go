@@ -106,7 +106,7 @@ func (p *hostPair) takes(ch bridge.Channel, want []byte) {
 	require.Equal(p, want, buf[:n])
 }
 
-// gives sends a message from another goroutine, whose error comes from what it returns.
+// gives sends a message from another goroutine, whose error the returned function gives.
 func (p *hostPair) gives(ctx context.Context, ch bridge.Channel, msg []byte) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- ch.Send(ctx, msg) }()
@@ -170,7 +170,7 @@ func hostRendezvous(p *hostPair) {
 	require.NoError(p, <-sent)
 }
 
-// hostCancel: what is cancelled is not delivered, and nobody hears of it.
+// hostCancel: what is cancelled is not delivered, and nobody is notified of it.
 func hostCancel(p *hostPair) {
 	near, far := p.channel()
 	for i := range 20 {
@@ -367,7 +367,7 @@ func hostListeners(p *hostPair) {
 	require.NoError(p, p.listen().Close(), "there is room again")
 }
 
-// hostListenerCloses: who was not accepted finds a closed channel, who was goes on.
+// hostListenerCloses: a host that was not accepted finds a closed channel, an accepted one continues.
 func hostListenerCloses(p *hostPair) {
 	near, far := p.channel()
 	late, err := p.connects.Subscribe(p.Ctx(), p.l.Target())

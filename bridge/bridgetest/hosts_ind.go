@@ -166,7 +166,8 @@ func hostTransferMismatch(p *hostPair) {
 	require.NoError(p, <-sent)
 }
 
-// hostTransferCancel: what is cancelled before it is taken is not delivered, and nobody hears of it.
+// hostTransferCancel: what is cancelled before it is taken is not delivered, and nobody is notified
+// of it.
 func hostTransferCancel(p *hostPair) {
 	near, far := p.channel()
 	for i := range 20 {

@@ -59,7 +59,7 @@ func hostTry(p *hostPair) {
 }
 
 // hostTryRaces: of messages that are tried against receives that are cancelled each is received
-// once or not at all, and both sides agree. A waiter goes on if the offer that woke it was
+// once or not at all, and both sides agree. A waiter continues if the offer that woke it was
 // withdrawn.
 func hostTryRaces(p *hostPair) {
 	const messages = 300

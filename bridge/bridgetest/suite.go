@@ -28,7 +28,7 @@ type OpenFunc func(t *testing.T, options string) bridge.Device
 // The options it uses are managers, islands, channels, slots, window (numbers),
 // emem (bytes, with KiB, MiB or GiB) and target-timeout (a Go duration).
 //
-// The device must have these programs. "loopback": what comes on a port goes back on it. "hold":
+// The device must have these programs. "loopback": what arrives on a port is returned on it. "hold":
 // touches no port. "sink": takes everything; a message that starts with SINKSTAT is answered with
 // three little-endian u64: messages taken, transfer bytes taken, FNV-1a 64 of the last transfer.
 // "source": a message {u64 size, u64 seed} is answered by a transfer of the pattern whose byte i is
@@ -267,7 +267,7 @@ func (e *Env) Wait(p *Pending) error {
 // Over reports whether the call returned already.
 func (p *Pending) Over() bool { return len(p.done) > 0 }
 
-// Until polls for a condition that must come true.
+// Until polls for a condition that must hold.
 func (e *Env) Until(what string, cond func() bool) {
 	e.Helper()
 	for end := time.Now().Add(patience); !cond(); time.Sleep(100 * time.Microsecond) {
@@ -298,7 +298,7 @@ func (e *Env) receive(ch bridge.Channel) []byte {
 	return buf[:n]
 }
 
-// Echo sends a message to a loopback and checks what comes back.
+// Echo sends a message to a loopback and checks the answer.
 func (e *Env) Echo(ch bridge.Channel, msg []byte) {
 	e.Helper()
 	e.send(ch, msg)

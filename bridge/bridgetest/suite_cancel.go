@@ -120,7 +120,7 @@ func cancelBeforeDevice(e *Env) {
 	e.Echo(e.Subscribe(dev, abi.TargetLoopback), []byte("not taken"))
 }
 
-// cancelDuring: cancelling ends a blocked call, and the channel goes on.
+// cancelDuring: cancelling ends a blocked call, and the channel continues.
 func cancelDuring(e *Env) {
 	dev := e.device("")
 	ch := e.Ports(dev, "hold", 1)[0]

@@ -41,7 +41,7 @@ func closeHalfH2D(e *Env) {
 	require.NoError(e, ch.CloseSend())
 }
 
-// closeHalfD2H: after CloseReceive nothing arrives, and sending goes on.
+// closeHalfD2H: after CloseReceive nothing arrives, and sending continues.
 func closeHalfD2H(e *Env) {
 	dev := e.device("")
 	ch := e.Ports(dev, "sink", 1)[0]
@@ -57,7 +57,7 @@ func closeHalfD2H(e *Env) {
 }
 
 // closeBesideCall: a half closes while a call is blocked in the other, which
-// goes on.
+// continues.
 func closeBesideCall(e *Env) {
 	dev := e.device("")
 	ports := e.Ports(dev, "gate", 2)
@@ -201,7 +201,7 @@ func closeAgainAfterProcess(e *Env) {
 }
 
 // closeAsProcessStops: the process offers, hears that it is to stop and takes the
-// offer back, all before it hears of the close.
+// offer back, all before it is notified of the close.
 func closeAsProcessStops(e *Env) {
 	dev := e.device("")
 	for i := range max(20, Scaled(100)) {

@@ -26,7 +26,7 @@ var directCases = []testCase{
 	{"direct/ring-wraps", directRingWraps},
 }
 
-// directLengths: every length from 0 to 56 goes and comes back unchanged, at
+// directLengths: every length from 0 to 56 is sent and returned unchanged, at
 // the service target and at a process.
 func directLengths(e *Env) {
 	dev := e.device("")

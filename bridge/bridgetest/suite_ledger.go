@@ -160,7 +160,7 @@ func (l *ledger) note(ctx context.Context, what string, err error) (over bool, b
 	return errors.Is(err, bridge.ErrClosed), outcome(ctx, what, err)
 }
 
-// receiveOne takes whatever comes next.
+// receiveOne takes whatever is next.
 func (l *ledger) receiveOne(ctx context.Context, buf []byte, random *rand.Rand) (e entry, err error) {
 	o, err := l.ch.Next(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ func (e *Env) write(ports []bridge.Channel, n uint64) {
 	e.send(ports[0], pattern.Words(n|pattern.ExpectWrite))
 }
 
-// postedArrives: it does not matter who comes first.
+// postedArrives: it does not matter who is first.
 func postedArrives(e *Env) {
 	dev := e.device("")
 	source := e.Ports(dev, "source", 1)[0]
@@ -53,7 +53,8 @@ func postedArrives(e *Env) {
 	}
 }
 
-// postedAnotherSize: a receive that waited is refused like one that comes later, and takes nothing.
+// postedAnotherSize: a receive that waited is refused like one that arrives later, and takes
+// nothing.
 func postedAnotherSize(e *Env) {
 	dev := e.device("")
 	ports := e.Ports(dev, "expect", 2)

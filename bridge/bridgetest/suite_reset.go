@@ -69,7 +69,7 @@ func resetWorksAgain(e *Env) {
 	require.NoError(e, err)
 }
 
-// movers keeps transfers going on n channels until they fail.
+// movers keeps transfers under way on n channels until they fail.
 func (e *Env) movers(dev bridge.Device, n int) []*Pending {
 	e.Helper()
 	var calls []*Pending

@@ -167,7 +167,7 @@ func transferService(e *Env) {
 	}
 }
 
-// EchoInd sends a transfer to a loopback and checks what comes back.
+// EchoInd sends a transfer to a loopback and checks the answer.
 func (e *Env) EchoInd(ch bridge.Channel, n int, seed uint64) {
 	e.Helper()
 	require.NoError(e, echoTransfer(e.Ctx(), ch, n, seed))

@@ -140,7 +140,7 @@ func armAmongSenders(e *Env) {
 	require.Equal(e, pattern.Words(0, 3), open())
 	require.NoError(e, e.Wait(last))
 
-	// One that gives up lets the next go on.
+	// One that gives up lets the next continue.
 	require.NoError(e, ports[1].Arm(abi.H2D, wake))
 	last = Call("last", func() error { return ports[1].Send(e.Ctx(), make([]byte, 3)) })
 	e.UntilBlocked(dev, 1)
@@ -149,8 +149,8 @@ func armAmongSenders(e *Env) {
 	require.NoError(e, e.Wait(last))
 }
 
-// armAgain: a target that waited for several goes on with another's message. The try that it refuses
-// has used its waiter's place, and leaves a token, so that the waiter asks again.
+// armAgain: a target that waited for several continues with another's message. The try that it
+// refuses has used its waiter's place, and leaves a token, so that the waiter asks again.
 func armAgain(e *Env) {
 	ports := e.Ports(e.device(""), "loopback", 2)
 	wake := make(chan struct{}, 1)

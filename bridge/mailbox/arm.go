@@ -36,7 +36,7 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 
 // armSend queues a waiter among the senders.
 func (h *sender) armSend(wake chan<- struct{}) {
-	h.armed(1) // first: READY may come at once
+	h.armed(1) // first: READY may arrive at once
 	if !h.queue.join(wake) {
 		h.armed(-1)
 		return
@@ -185,7 +185,7 @@ func (h *half) wakeAll() (recalled bool) {
 // queue is kept meanwhile, which orders OFFER with the ids.
 func (h *sender) ask() {
 	if h.shut.Load() == 0 {
-		_ = h.putNote(abi.TypeOffer, h.id()+1) // fails only when the device is gone
+		_ = h.putNote(abi.TypeOffer, h.id()+1) // fails only when the device is lost
 	}
 }
 

@@ -33,7 +33,7 @@ func (a *audit) init(ep *epoch, interval time.Duration) {
 	a.every = int(max(1, (ep.stall+interval-1)/interval))
 }
 
-// look compares the numbers of one heartbeat, or goes on with a pass.
+// look compares the numbers of one heartbeat, or continues with a pass.
 func (a *audit) look(parked uint64) {
 	if !a.walks {
 		a.looks++

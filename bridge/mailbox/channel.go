@@ -23,7 +23,7 @@ type Channel struct {
 	send sender
 	recv receiver
 
-	opening bool       // ids are not known yet: keep what comes early; under rx
+	opening bool       // ids are not known yet: keep what arrives early; under rx
 	early   []abi.Slot // under rx
 
 	closing sync.Mutex  // held across a close, which waits for calls
@@ -80,7 +80,7 @@ func (c *Channel) close(halves uint32) error {
 		h.act(proto.PutClose) // not while WITHDRAWN is owed, which then goes before it
 	}
 	c.closed |= halves
-	h := &c.send.half // calls may go on in the half that stays open
+	h := &c.send.half // calls may continue in the half that stays open
 	if c.closed&(1<<abi.D2H) != 0 {
 		h = &c.recv.half
 	}

@@ -20,7 +20,7 @@ type control struct {
 	request uint32 // number of the last one; guarded by queue
 }
 
-// stopTime bounds the wait for a process that was told to stop, if the caller's
+// stopTime bounds the wait for a process that was asked to stop, if the caller's
 // context has no deadline. Processes get to know at once.
 const stopTime = 5 * time.Second
 

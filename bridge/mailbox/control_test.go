@@ -139,7 +139,7 @@ func TestControlUnansweredMeansLost(t *testing.T) {
 }
 
 // TestControlAnsweredByATransfer: a device that offers a transfer where a reply
-// must come has broken the protocol, and does not hold up control for ever.
+// must arrive has broken the protocol, and does not hold up control for ever.
 func TestControlAnsweredByATransfer(t *testing.T) {
 	f := newFake(t)
 	d := f.open()

@@ -88,7 +88,7 @@ func tooLarge(n int, limit uint64) error {
 }
 
 // offer gives a message to the device and waits for what becomes of it.
-// errAskedBack means that it came back because the audit asked. Must hold queue.
+// errAskedBack means that it was returned because the audit asked. Must hold queue.
 func (h *sender) offer(ctx context.Context, msg []byte) error {
 	if h.shut.Load() != 0 {
 		return h.err()
@@ -242,5 +242,5 @@ func (h *sender) tryOffer(msg []byte) (bool, error) {
 	return err == nil, err
 }
 
-// errNotReady means that TrySend's message came back.
+// errNotReady means that TrySend's message was returned.
 var errNotReady = fmt.Errorf("%w: target not waiting", bridge.ErrWithdrawn)

@@ -262,7 +262,7 @@ func TestReceiveTooLargeStaysOffered(t *testing.T) {
 }
 
 // TestWrongReceivesTakeNothing: the offer stays for the right one, and the
-// device hears nothing.
+// device receives nothing.
 func TestWrongReceivesTakeNothing(t *testing.T) {
 	f, _, c := setup(t)
 	ctx := context.Background()
@@ -360,7 +360,7 @@ func TestDeviceWithdraws(t *testing.T) {
 		c.mailbox.poll()
 		return nil
 	}))
-	f.expect(fakeMailbox, abi.TypeAck) // accepted: the withdrawal came too late
+	f.expect(fakeMailbox, abi.TypeAck) // accepted: the withdrawal was too late
 }
 
 func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
@@ -446,7 +446,7 @@ func TestArm(t *testing.T) {
 	f.note(abi.TypeReady, 1, abi.H2D)
 	token()
 
-	// The place is the next try's; the target is gone again.
+	// The place is the next try's; the target is absent again.
 	wait := f.async(func() error { _, err := c.TrySend(nil, wake); return err })
 	f.expect(fakeMailbox, abi.TypeDirect)
 	f.expect(fakeMailbox, abi.TypeWithdraw)
@@ -454,7 +454,7 @@ func TestArm(t *testing.T) {
 	require.NoError(t, wait())
 	token() // the place is used, and the target was not asked again
 
-	// A sender that comes later waits, and one that only tries does not.
+	// A sender that arrives later waits, and one that only tries does not.
 	require.NoError(t, c.Arm(abi.H2D, wake))
 	require.NoError(t, c.Arm(abi.H2D, wake))
 	require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeOffer).Note().Transaction)
@@ -491,6 +491,6 @@ func TestArmedWaitersNoticeADeadDevice(t *testing.T) {
 		f.mute.Store(true)
 		<-wake
 		require.ErrorIs(t, c.Arm(half, wake), bridge.ErrDeviceLost)
-		f.until("nobody is armed", func() bool { return d.armed.Load() == 0 }) // the token comes first
+		f.until("nobody is armed", func() bool { return d.armed.Load() == 0 }) // the token is first
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
-// earlyMax is how many messages may come for a channel before the reply that
+// earlyMax is how many messages may arrive for a channel before the reply that
 // opens it: an offer, its withdrawal and a close.
 const earlyMax = 4
 
@@ -67,7 +67,7 @@ func (b *mailbox) earlyLocked(c *Channel, s *abi.Slot) {
 	c.early = append(c.early, *s)
 }
 
-// openLocked gives a channel its ids and lets in what came early. Must hold rx.
+// openLocked gives a channel its ids and lets in what arrived early. Must hold rx.
 func (b *mailbox) openLocked(c *Channel, h2d, d2h, generation uint64) {
 	c.send.base, c.recv.base, c.generation = h2d-1, d2h-1, generation
 	c.opening = false

@@ -171,7 +171,7 @@ func (h *receiver) awaitPages(ctx context.Context, x *transfer) bool {
 // the device does either at once, or is lost. It returns cause if nothing was taken. Must hold queue.
 func (h *receiver) takeBack(ctx context.Context, x *transfer, cause error) error {
 	if _, posted := h.act(proto.PutWithdraw); posted {
-		_ = h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is gone
+		_ = h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is lost
 	}
 	for h.escalate(news) {
 		e := eventOf(h.word.Load())
@@ -184,7 +184,7 @@ func (h *receiver) takeBack(ctx context.Context, x *transfer, cause error) error
 }
 
 // ended returns what the event that ended an eager transfer to the host means; nothing is taken if
-// what was posted came back, or something else was offered, which stays. Must hold queue.
+// what was posted was returned, or something else was offered, which stays. Must hold queue.
 func (h *receiver) ended(ctx context.Context, x *transfer, e proto.Event, nothing error) error {
 	h.settle()
 	switch e {

@@ -55,7 +55,7 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	return e, nil
 }
 
-// without is the capabilities that are of no use here: who copies nothing need not hear of each
+// without is the capabilities that are of no use here: who copies nothing need not learn of each
 // list.
 func (d *Device) without() uint32 {
 	if d.stager == nil {

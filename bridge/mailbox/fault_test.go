@@ -182,7 +182,7 @@ func TestOfferRightAfterAFailedTransfer(t *testing.T) {
 }
 
 // An offer may cross the close, and the process behind it take it back before it
-// hears of the close.
+// is notified of the close.
 func TestOfferCrossesTheClose(t *testing.T) {
 	f, d, c := setup(t)
 	closing := f.async(c.Close)

@@ -21,7 +21,7 @@ const (
 //
 // An armed waiter has a place in the same queue. When it comes, the lock is kept for that waiter:
 // the device is asked whether the target waits, and the waiter gets its token when the device
-// answers READY. The lock is then for the lease of that waiter, or goes on when it is disarmed.
+// answers READY. The lock is then for the lease of that waiter, or continues when it is disarmed.
 type queue struct {
 	word        atomic.Uint32
 	ask         func() // asks the device; set where waiters may be armed

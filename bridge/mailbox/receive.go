@@ -101,7 +101,7 @@ func (h *receiver) release() {
 	if e, _ := h.act(proto.Release); e == proto.EventRecalled {
 		id := h.id()
 		h.act(proto.PutWithdrawn)
-		_ = h.putNote(abi.TypeWithdrawn, id) // fails only when the device is gone
+		_ = h.putNote(abi.TypeWithdrawn, id) // fails only when the device is lost
 	}
 }
 
@@ -112,10 +112,10 @@ func (h *receiver) refuse() {
 	h.act(proto.PutRefuse)
 	var s abi.Slot
 	*s.Ack() = abi.Ack{Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H)}
-	_ = h.putRecord(abi.TypeError, &s) // fails only when the device is gone
+	_ = h.putRecord(abi.TypeError, &s) // fails only when the device is lost
 }
 
-// accept answers the held message: its process may go on. Must hold queue.
+// accept answers the held message: its process may continue. Must hold queue.
 func (h *receiver) accept(n int) error {
 	id := h.id()
 	h.act(proto.PutAccept)

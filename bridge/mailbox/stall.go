@@ -138,7 +138,7 @@ func (x *transfer) askBack() {
 	_, ask := x.h.act(proto.PutWithdraw)
 	x.mu.Unlock()
 	if ask {
-		_ = x.h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is gone
+		_ = x.h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is lost
 	}
 }
 

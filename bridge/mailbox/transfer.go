@@ -191,7 +191,7 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 }
 
 // sendInd offers a transfer, to a target that may stay unready for so many
-// nanoseconds, and moves it. errAskedBack means that the offer came back because the
+// nanoseconds, and moves it. errAskedBack means that the offer was returned because the
 // audit asked. Must hold queue.
 func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error {
 	if h.shut.Load() != 0 {

@@ -123,7 +123,7 @@ func TestSendIndWindow(t *testing.T) {
 }
 
 // The ring, full of others' messages, stops the lists before the window does.
-// The device need not ack so few: the host goes on when there is room.
+// The device need not ack so few: the host continues when there is room.
 func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
 	f, d, c := setup(t)
 	data := pattern(3 * listBytes)

@@ -20,13 +20,13 @@ const (
 	crowdTime        = 10 * time.Second       // for a device that answers, but others first
 	heartbeatTimeout = time.Second            // without a heartbeat, at least: the device is lost
 	wakeSpins        = 32                     // spinTimes that an island needs to wake up
-	shareSpins       = 8                      // spinTimes in which answers come that come soon
+	shareSpins       = 8                      // spinTimes in which answers come that arrive soon
 	hotTime          = time.Millisecond       // between two rings: the channel is busy
 	lateTime         = 200 * time.Microsecond // a sleep that was too long to spin instead
 )
 
 // spin decides how long a half polls before it parks. Parking costs far more than a short spin, so
-// there always is one. While answers come soon there are several, and between them the island may
+// there always is one. While answers arrive soon there are several, and between them the island may
 // have this processor: on a busy machine it is the one it waits for. A call that had to wake the
 // island shortly after another did so spins until the island is up. Otherwise both sides would
 // sleep in turn, each too late for the other, for ever.
@@ -34,7 +34,7 @@ type spin struct {
 	full int32 // polls in spinTime; 0 where the device cannot run meanwhile
 	rang time.Time
 	hot  bool // the call rang the island, and not for the first time of late
-	late bool // the last answer came late
+	late bool // the last answer was late
 
 	answers uint32 // of the island's thread, not yet counted for the island
 }
