@@ -15,7 +15,10 @@ static bool came(struct nfcm_file *file, struct nfcm_op *called)
 			!list_empty_careful(&file->done);
 }
 
-/* Take what lies in the mailbox of a called operation, or in those of the file's channels. */
+/*
+ * Take what is in the mailbox of a called operation, or in those of the file's
+ * channels.
+ */
 static void look(struct nfcm_epoch *epoch, struct nfcm_file *file,
 		 struct nfcm_op *called)
 {
@@ -29,7 +32,10 @@ static void look(struct nfcm_epoch *epoch, struct nfcm_file *file,
 		nfcm_mailbox_drain_all(&epoch->mailbox[i], 1);
 }
 
-/* Nobody else needs the processor or the caller, the epoch goes on, and there is time. */
+/*
+ * Nobody else needs the processor or the caller, the epoch continues, and there
+ * is time.
+ */
 static bool may_go_on(struct nfcm_epoch *epoch, u64 end)
 {
 	return !need_resched() && !signal_pending(current) &&

@@ -31,7 +31,7 @@ void nfcm_file_get(struct nfcm_file *file)
 	kref_get(&file->ref);
 }
 
-/* The last reference frees the file and lets go of the device. No locks. */
+/* The last reference frees the file and releases the device. No locks. */
 void nfcm_file_put(struct nfcm_file *file)
 {
 	kref_put(&file->ref, file_free);

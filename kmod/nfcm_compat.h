@@ -19,7 +19,7 @@
 #endif
 
 /*
- * Have the pages of memory come, killably. Pinning for long did not let go of the
+ * Have the pages of memory come, killably. Pinning for long did not release the
  * memory while it waited for them, and nothing could end it.
  */
 static inline size_t nfcm_fault_in(unsigned long at, size_t size)

@@ -309,7 +309,7 @@ static void revoke_regions(struct nfcm_dev *dev)
 }
 
 /*
- * The driver lets go of the function: nothing touches a register, and nothing
+ * The driver releases the function: nothing touches a register, and nothing
  * is mapped for DMA any more.
  */
 void nfcm_dev_remove(struct nfcm_dev *dev)

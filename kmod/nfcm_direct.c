@@ -337,7 +337,7 @@ void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 	nfcm_half_push(half);
 }
 
-/* Does a call hold what lies here? One that waits for pages is still at work. */
+/* Does a call hold what is here? One that waits for pages is still at work. */
 static bool held(const struct nfcm_half *half)
 {
 	return half->core->held && !half->op;

@@ -83,7 +83,7 @@ void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot)
 	}
 }
 
-/* Give a channel its ids and let in what came early. */
+/* Give a channel its ids and let in what arrived early. */
 void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
 			 u64 generation)
 {

@@ -39,7 +39,7 @@ static bool removed(struct nfcm_file *file)
 	return READ_ONCE(file->dev->removed);
 }
 
-/* Nothing comes any more, and nothing comes back from a read. */
+/* Nothing arrives any more, and nothing returns from a read. */
 static bool ended(struct nfcm_file *file)
 {
 	bool over;
@@ -204,7 +204,7 @@ void nfcm_file_wake_all(struct nfcm_dev *dev)
 
 	spin_lock(&dev->epoch_lock);
 	list_for_each_entry(file, &dev->files, node) {
-		spin_lock(&file->lock); /* an eventfd that comes later sees it */
+		spin_lock(&file->lock); /* an eventfd that arrives later sees it */
 		spin_unlock(&file->lock);
 		wake_up_all(&file->wait);
 		nfcm_file_wake(file);

@@ -89,7 +89,7 @@ void nfcm_half_describe(const struct nfcm_half *half,
 						      half->told));
 }
 
-/* From now on an answer must come. */
+/* From now on an answer must arrive. */
 void nfcm_escalation_start(struct nfcm_escalation *escalation,
 			   struct nfcm_channel *ch)
 {
@@ -283,7 +283,7 @@ void nfcm_half_end(struct nfcm_half *half, u32 status)
 }
 
 /*
- * The device has the pages: they come back with its answer. To an offer of its
+ * The device has the pages: they return with its answer. To an offer of its
  * own it owes that already.
  */
 static void take_back(struct nfcm_half *half)

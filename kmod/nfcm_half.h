@@ -21,8 +21,9 @@ struct nfcm_mailbox;
 struct nfcm_op;
 
 /*
- * A wait for an answer that must come; the device is lost if it does not. Time is
- * counted in ticks of the watch, so that a machine that stood still is no reason.
+ * A wait for an answer that must arrive; the device is lost if it does not.
+ * Time is counted in ticks of the watch, so that a machine that stood still is
+ * no reason.
  */
 struct nfcm_escalation {
 	struct list_head node; /* mailbox->escalations */

@@ -139,8 +139,9 @@ void nfcm_hw_fence(struct nfcm_dev *dev)
 
 /*
  * End the device's epoch, if it has one, and boot the next. Its mailboxes lie
- * in the BAR when this returns 0. Until BUSY is clear the device may go on with DMA
- * of the epoch before, whose memory others have by now: bus mastering is off.
+ * in the BAR when this returns 0. Until BUSY is clear the device may continue
+ * with DMA of the epoch before, whose memory others have by now: bus mastering
+ * is off.
  */
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {

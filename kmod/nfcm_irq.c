@@ -111,7 +111,7 @@ static int request(struct nfcm_dev *dev, u32 i)
 	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name, v);
 }
 
-/* No handler of the vector runs or comes any more. */
+/* No handler of the vector runs or arrives any more. */
 static void release(struct nfcm_vector *v)
 {
 	free_irq(v->irq, v);

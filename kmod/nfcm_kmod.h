@@ -292,7 +292,7 @@ struct nfcm_dev {
 	spinlock_t epoch_lock; /* guards epoch, state, files */
 	struct nfcm_epoch *epoch; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */
-	struct pci_saved_state *settings; /* config space when it last came up */
+	struct pci_saved_state *settings; /* config space when it last started */
 	struct delayed_work recover; /* after an epoch that failed */
 	bool removed; /* for good: no register is touched any more */
 	atomic_t mapped; /* chunks mapped for DMA, or about to be */
@@ -428,7 +428,7 @@ void nfcm_pins_serve(struct nfcm_op *op);
 void nfcm_chunk_let_go(struct nfcm_chunk *chunk);
 void nfcm_channel_put(struct nfcm_channel *ch);
 
-/* Once, when the module comes and goes. */
+/* Once, when the module is loaded and removed. */
 void nfcm_debugfs_init(void);
 void nfcm_debugfs_exit(void);
 void nfcm_users_fini(void);

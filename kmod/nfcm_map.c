@@ -44,7 +44,7 @@ static u64 row(const struct nfcm_map *m, u32 i, u64 at, u64 *n)
 	return m->piece[i].address + (at - start);
 }
 
-/* Cut lists of what lies from a byte on. */
+/* Cut lists of what is from a byte on. */
 bool nfcm_map_cut(const struct nfcm_map *m, struct nfcm_cut *c, u64 at)
 {
 	u32 i = piece_at(m, at);
@@ -61,7 +61,9 @@ bool nfcm_map_cut(const struct nfcm_map *m, struct nfcm_cut *c, u64 at)
 	return true;
 }
 
-/* The device is to see what lies there, or the processor what the device wrote. */
+/*
+ * The device is to see what is there, or the processor what the device wrote.
+ */
 void nfcm_map_sync(const struct nfcm_map *m, u64 at, u64 length, bool for_device)
 {
 	u64 end = at + length, n;
@@ -128,7 +130,7 @@ static void undo_parts(struct nfcm_map *m)
 	}
 }
 
-/* Let go of all, as far as it came. */
+/* Release all, as far as it came. */
 void nfcm_map_undo(struct nfcm_map *m)
 {
 	if (m->import.buffer)
@@ -145,7 +147,10 @@ static int piece_alloc(struct nfcm_map *m, size_t n)
 	return m->piece ? 0 : -ENOMEM;
 }
 
-/* Note what comes next: of what one table maps, all from a byte on, up to size in all. */
+/*
+ * Note the next one: of what one table maps, all from a byte on, up to size in
+ * all.
+ */
 static void note_pieces(struct nfcm_map *m, struct sg_table *sgt, u64 skip,
 			u64 size)
 {
@@ -174,7 +179,9 @@ static int noted(const struct nfcm_map *m, u64 size)
 	return m->pieces && m->piece[m->pieces - 1].end == size ? 0 : -EIO;
 }
 
-/* Map what lies between two addresses, the first of which is in the first page. */
+/*
+ * Map what is between two addresses, the first of which is in the first page.
+ */
 static int map_part(struct nfcm_map *m, struct page **pages, u64 at, u64 end)
 {
 	struct sg_table *sgt = &m->part[m->parts];
@@ -194,8 +201,8 @@ static int map_part(struct nfcm_map *m, struct page **pages, u64 at, u64 end)
 /*
  * A part is what one page table of an IOMMU has room for, and its addresses
  * there are aligned to its size. Without memory for the next table some drivers
- * of IOMMUs leave a part mapped: the device would go on reaching pages that are
- * not pinned any more.
+ * of IOMMUs leave a part mapped: the device would continue reaching pages that
+ * are not pinned any more.
  */
 static int map_parts(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
 {
@@ -211,7 +218,7 @@ static int map_parts(struct nfcm_map *m, struct page **pages, u64 start, u64 end
 	return rc;
 }
 
-/* Map the pages of what lies between two addresses. */
+/* Map the pages of what is between two addresses. */
 int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
 {
 	u64 n = DIV_ROUND_UP_ULL(end - ALIGN_DOWN(start, NFCM_PART_MAX),

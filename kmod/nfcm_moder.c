@@ -23,7 +23,7 @@ void nfcm_moder_init(struct nfcm_vector *v)
 	INIT_WORK(&v->dim.work, apply);
 }
 
-/* None comes any more. Waits for the last, which takes epoch_mutex. */
+/* None arrives any more. Waits for the last, which takes epoch_mutex. */
 void nfcm_moder_fini(struct nfcm_vector *v)
 {
 	lockdep_assert_not_held(&v->dev->epoch_mutex);

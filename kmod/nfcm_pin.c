@@ -46,8 +46,8 @@ static u64 part_bytes(const struct nfcm_op *op)
 }
 
 /*
- * Bytes that must be pinned for the device to go on for sure: it acks every half
- * window, and a part is let go whole.
+ * Bytes that must be pinned for the device to continue for sure: it acks every
+ * half window, and a part is let go whole.
  */
 static u64 enough_bytes(const struct nfcm_op *op)
 {
@@ -146,7 +146,7 @@ void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from)
 }
 
 /*
- * Let go of the caller's mm. The operation has no chunk any more, and one
+ * Release the caller's mm. The operation has no chunk any more, and one
  * owner.
  */
 void nfcm_pins_fini(struct nfcm_op *op)
@@ -394,7 +394,7 @@ void nfcm_pins_serve(struct nfcm_op *op)
 /*
  * Pin and map all of an operation that is not started yet, in the context of its
  * caller: nobody else waits for its page faults. Mapped is last,
- * for a driver that lets go of the device waits for what is mapped.
+ * for a driver that releases the device waits for what is mapped.
  */
 int nfcm_pins_all(struct nfcm_op *op)
 {

@@ -202,7 +202,7 @@ void nfcm_pool_timer(struct work_struct *work)
 
 /*
  * May the operation pin? True if it has what it needs; else it waits for its
- * own process's transfers and a worker goes on with it, or *denied: no wait
+ * own process's transfers and a worker continues with it, or *denied: no wait
  * would help.
  */
 static bool admit(struct nfcm_op *op, bool *denied)
@@ -340,7 +340,7 @@ bool nfcm_pool_begin(struct nfcm_op *op)
 	return wanted;
 }
 
-/* The worker lets go of the operation, and others have their turn. */
+/* The worker releases the operation, and others have their turn. */
 void nfcm_pool_end(struct nfcm_op *op)
 {
 	struct nfcm_file *file = op->file;

@@ -58,7 +58,7 @@ static struct nfcm_regions *regions_of(struct nfcm_region *r)
 
 /* ---- the tree ---- */
 
-/* Where a span lies beside a region's: 0 if they overlap. */
+/* Where a span is beside a region's: 0 if they overlap. */
 static int compare(const void *key, const struct rb_node *node)
 {
 	const struct nfcm_region *r = rb_entry(node, struct nfcm_region, node);
@@ -171,7 +171,7 @@ static void release_work(struct work_struct *work)
 	region_free(container_of(work, struct nfcm_region, release));
 }
 
-/* Let go of a region, where that must not wait for the client's memory. */
+/* Release a region, where that must not wait for the client's memory. */
 void nfcm_region_done(struct nfcm_region *r)
 {
 	if (refcount_dec_and_test(&r->ref))
@@ -369,14 +369,16 @@ struct nfcm_region *nfcm_region_use(struct nfcm_file *file, u64 address,
 	return NULL;
 }
 
-/* Cut lists of what lies from an address on. The caller has a reference. */
+/* Cut lists of what is from an address on. The caller has a reference. */
 bool nfcm_region_cut(const struct nfcm_region *r, struct nfcm_cut *c,
 		     u64 address)
 {
 	return nfcm_map_cut(&r->map, c, address - r->span.start);
 }
 
-/* The device is to see what lies there, or the processor what the device wrote. */
+/*
+ * The device is to see what is there, or the processor what the device wrote.
+ */
 void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
 		      bool for_device)
 {

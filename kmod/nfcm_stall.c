@@ -127,8 +127,8 @@ static bool waited_enough(struct nfcm_half *half, u64 limit)
 }
 
 /*
- * Begin a pass of a mailbox, or go on with it: who was visited goes to the end
- * of the list. True if more are to be visited.
+ * Begin a pass of a mailbox, or continue with it: who was visited goes to the
+ * end of the list. True if more are to be visited.
  */
 static bool probe_mailbox(struct nfcm_mailbox *mailbox, u64 limit, bool begin)
 {
@@ -159,7 +159,7 @@ static bool probe_mailbox(struct nfcm_mailbox *mailbox, u64 limit, bool begin)
 	return more;
 }
 
-/* Offers whose answer is still to come. */
+/* Offers whose answer is still missing. */
 static u64 offered(struct nfcm_epoch *epoch)
 {
 	u64 sum = 0;

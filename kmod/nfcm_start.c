@@ -64,7 +64,7 @@ void nfcm_op_start(struct nfcm_op *op)
 	struct nfcm_mailbox *mailbox = op->ch->mailbox;
 
 	op->pins.pin_task = current;
-	if (looks(op)) /* what lies in the ring is there now */
+	if (looks(op)) /* what is in the ring is there now */
 		nfcm_mailbox_drain_all(mailbox, op->ch->epoch->layout.slots);
 	nfcm_mailbox_lock(mailbox);
 	start(op);
@@ -97,7 +97,7 @@ void nfcm_op_withdraw(struct nfcm_op *op)
 		nfcm_half_stop(half_of(op), NFC_EWITHDRAWN, 0);
 		nfcm_half_push(half_of(op));
 		break;
-	default: /* a close goes on, what is over is over */
+	default: /* a close continues, what is over is over */
 		break;
 	}
 	nfcm_mailbox_unlock(mailbox);

@@ -324,8 +324,8 @@ static void submit_cancel(struct nfcm_op *op)
 }
 
 /*
- * Wait for a called operation. A signal takes it back, and the wait goes on until
- * it has ended; only a fatal one leaves it to end by itself.
+ * Wait for a called operation. A signal takes it back, and the wait continues
+ * until it has ended; only a fatal one leaves it to end by itself.
  */
 static int wait_called(struct nfcm_op *op, bool *interrupted)
 {

@@ -78,7 +78,7 @@ struct nfcm_user *nfcm_user_get(kuid_t uid)
 	return u;
 }
 
-/* A file of the user is gone. */
+/* A file of the user is no longer there. */
 void nfcm_user_put(struct nfcm_user *user)
 {
 	LIST_HEAD(unused);

@@ -7,7 +7,7 @@
 
 enum {
 	TICK_MS = 250, /* when nothing waits */
-	ANSWER_MS = 25, /* while an answer must come */
+	ANSWER_MS = 25, /* while an answer must arrive */
 	TAKE = 256, /* messages of a mailbox at one tick, of a device that never stops */
 	CROWD_MS = 10000, /* for a device that answers, but others first */
 };
@@ -167,7 +167,7 @@ void nfcm_watch_start(struct nfcm_epoch *epoch)
 	queue_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(TICK_MS));
 }
 
-/* No tick runs or comes any more. Sleeps. */
+/* No tick runs or arrives any more. Sleeps. */
 void nfcm_watch_stop(struct nfcm_epoch *epoch)
 {
 	struct nfcm_watch *w = &epoch->watch;

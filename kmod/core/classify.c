@@ -268,7 +268,7 @@ static void on_record(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 		out->event = NFCM_EVENT_STALE;
 }
 
-/* May the device give back what lies there? */
+/* May the device give back what is there? */
 static bool recalled(const struct nfcm_half_core *h)
 {
 	if (h->state == NFCM_STATE_MOVING &&

@@ -68,7 +68,7 @@ static bool to_abort(struct nfcm_half_core *h)
 	return true;
 }
 
-/* A call holds what lies here, or what was moved but not committed. */
+/* A call holds what is here, or what was moved but not committed. */
 static bool to_hold(struct nfcm_half_core *h)
 {
 	if (h->direction == NFC_H2D || h->held ||
@@ -104,7 +104,7 @@ static bool to_withdraw(struct nfcm_half_core *h)
 	return true;
 }
 
-/* CLOSE of the half answers what lies here. */
+/* CLOSE of the half answers what is here. */
 static bool to_close(struct nfcm_half_core *h)
 {
 	bool offered = h->direction == NFC_D2H &&
@@ -178,14 +178,14 @@ bool nfcm_core_eager(struct nfcm_half_core *h, u64 size)
 	return true;
 }
 
-/* Is what lies here a transfer, not a message? There must be an offer. */
+/* Is what is here a transfer, not a message? There must be an offer. */
 bool nfcm_core_offers_transfer(const struct nfcm_half_core *h)
 {
 	return nfc_header_type(le64_to_cpu(h->offer.header)) ==
 	       NFC_TYPE_IND_BEGIN;
 }
 
-/* Bytes of what lies here, checked when it came. There must be an offer. */
+/* Bytes of what is here, checked when it came. There must be an offer. */
 u64 nfcm_core_offer_size(const struct nfcm_half_core *h)
 {
 	struct nfc_begin begin;

@@ -23,7 +23,7 @@ static bool span(const struct nfcm_layout *l, u64 at, u64 n, u64 size, u64 *end)
 	return true;
 }
 
-/* Everything lies inside the area, apart from everything else. */
+/* Everything is inside the area, apart from everything else. */
 static bool places(const struct nfcm_layout *l)
 {
 	u64 need = sizeof(struct nfc_mailbox) +

@@ -13,8 +13,9 @@ static u64 in_page(u64 address)
 }
 
 /*
- * Can a piece be described? Its first byte must lie in its device page as it lies
- * in the caller's memory, and it may end within a page only with the transfer.
+ * Can a piece be described? Its first byte must be in its device page as it
+ * lies in the caller's memory, and it may end within a page only with the
+ * transfer.
  */
 static bool fits(const struct nfcm_cut *c, u64 address, u64 length)
 {

@@ -109,7 +109,7 @@ enum nfcm_input nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
 /* Where a half's transaction stands; proto.State in internal/proto. */
 enum nfcm_state {
 	NFCM_STATE_IDLE,
-	NFCM_STATE_OFFERED, /* a message lies there; d2h: an offer lies here */
+	NFCM_STATE_OFFERED, /* a message is there; d2h: an offer is here */
 	NFCM_STATE_ANSWERING, /* d2h: the answer to the offer is to be put */
 	NFCM_STATE_MOVING, /* a transfer, according to its ledger */
 	NFCM_STATE_COMPLETE, /* a transfer: all bytes moved, FIN is to be put */
@@ -145,7 +145,7 @@ enum nfcm_event {
 	NFCM_EVENT_FAULT, /* the device broke the protocol */
 	NFCM_EVENT_DELIVERED, /* a message or eager transfer is where it was to go */
 	NFCM_EVENT_REFUSED, /* it is not; see status */
-	NFCM_EVENT_WITHDRAWN, /* the offer came back; d2h: what was posted */
+	NFCM_EVENT_WITHDRAWN, /* the offer was returned; d2h: what was posted */
 	NFCM_EVENT_READY, /* the target waits to read */
 	NFCM_EVENT_OFFER, /* something new is offered to the host */
 	NFCM_EVENT_RECALLED, /* the offer is gone: WITHDRAWN is to be put */
@@ -171,7 +171,10 @@ enum {
 	NFCM_HOST_AREA_MAX = 4 << 20, /* bytes; rings that need more are the BAR's */
 };
 
-/* The device as a whole: where things lie, checked against the BAR's size. */
+/*
+ * The device as a whole: the place of each part, checked against the BAR's
+ * size.
+ */
 struct nfcm_layout {
 	u32 epoch;
 	u16 major;

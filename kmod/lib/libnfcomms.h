@@ -5,7 +5,8 @@
  * A channel's far end is a target, a process on the device. A message of 0 to
  * 56 bytes and a transfer of any size are each a rendezvous. A call that
  * returns 0 has been delivered; one that returns an error has not and will not
- * be. The only exception is a message that ends with -ENODEV: nobody can tell.
+ * be. The only exception is a message that ends with -ENODEV: the outcome is
+ * unknown.
  *
  * Every call returns 0 or a positive result, or a negative errno; the meaning
  * of each stands at nfcomms_strerror(). All calls are safe from any thread.
@@ -226,10 +227,10 @@ NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
 
 /*
  * Have memory pinned and mapped for the device once: transfers of this process
- * whose bytes all lie in it, wherever that is, do no work on memory of their own.
- * It must be writable. Memory that is unmapped or replaced is no region any
- * more, without a call; transfers continue as with memory of none. Regions stay
- * over a reset and end with the device.
+ * whose bytes are all in it, wherever that is, do no work on memory of their
+ * own. It must be writable. Memory that is unmapped or replaced is no region
+ * any more, without a call; transfers continue as with memory of none. Regions
+ * stay over a reset and end with the device.
  *
  * -EEXIST: a part of it is a region already. -ENOMEM: more than may be locked
  * (ulimit -l). -ENOSPC: 1,024 of this device are there, or 8,192 of this user.
@@ -241,7 +242,7 @@ NFCOMMS_API int nfcomms_register(struct nfcomms_dev *dev, void *data,
 				 uint64_t size);
 
 /*
- * The same for a dma-buf, from a byte of it on, which lies on a page: the device
+ * The same for a dma-buf, from a byte of it on, where a page begins: the device
  * reaches the memory of another one where that is. data names the bytes in
  * transfers: whole pages that the caller has mapped, be it the dma-buf, or nothing
  * (PROT_NONE). The descriptor may be closed afterwards.
@@ -285,7 +286,7 @@ enum nfcomms_kind {
 struct nfcomms_request {
 	uint32_t kind; /* enum nfcomms_kind */
 	uint32_t channel;
-	uint64_t token; /* comes back in the event */
+	uint64_t token; /* is returned in the event */
 	void *data; /* not written by a send */
 	uint64_t size; /* bytes */
 };
@@ -316,14 +317,14 @@ NFCOMMS_API int nfcomms_submit(struct nfcomms_dev *dev,
 
 /*
  * Take at most max events that are there and return how many: 0 if there is
- * none. -ENODEV: the device is gone and the last event was taken.
+ * none. -ENODEV: the device is lost and the last event was taken.
  */
 NFCOMMS_API int nfcomms_events(struct nfcomms_dev *dev,
 			       struct nfcomms_event *events, unsigned int max);
 
 /*
  * Take back what carries a token: what was not taken by the target is
- * withdrawn, what moves is aborted. Does not wait: the event tells how it ended.
+ * withdrawn, what moves is aborted. Does not wait: the event has the result.
  * -ENOENT: nothing carries it, perhaps because its event is there.
  */
 NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
@@ -417,7 +418,7 @@ NFCOMMS_API int nfcomms_ring_commit(struct nfcomms_ring *ring, size_t length,
 NFCOMMS_API int nfcomms_ring_flush(struct nfcomms_ring *ring, int timeout_ms);
 
 /*
- * Wait for the next packet and look at it where it lies; the same until it is
+ * Wait for the next packet and look at it in place; the same until it is
  * released. It stays valid until the next peek after that.
  */
 NFCOMMS_API int nfcomms_ring_peek(struct nfcomms_ring *ring, const void **packet,

@@ -135,7 +135,7 @@ static void move(struct nfcomms_ring *r, uint64_t pos)
 		ring_event(r->event[!r->role]);
 }
 
-/* The creator is gone if the connection is readable: it never says more. */
+/* The creator has ended if the connection is readable: it never says more. */
 static bool creator_gone(const struct nfcomms_ring *r)
 {
 	struct pollfd p = { .fd = r->conn, .events = POLLIN };

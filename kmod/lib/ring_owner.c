@@ -105,7 +105,7 @@ static void forget(struct ring_client *c)
 	c->conn = c->process = -1;
 }
 
-/* Grant a role, unless its process has gone meanwhile. */
+/* Grant a role, unless its process has ended meanwhile. */
 static bool give(struct ring_client *c)
 {
 	if (!answer(c->conn, ANSWER_OK))
@@ -236,7 +236,7 @@ static bool heard(struct nfcomms_ring_owner *o, struct ring_client *c)
 	return false;
 }
 
-/* Something came from a connection that holds a role or waits for one. */
+/* A message arrived from a connection that holds a role or waits for one. */
 static bool ended(struct ring_client *c)
 {
 	struct ring_message m;
@@ -314,7 +314,7 @@ static void *serve(void *arg)
 		int n = poll(p, 2 + 2 * CONNECTIONS, prepare(o, p));
 
 		if (n < 0)
-			continue; /* no memory: it comes back */
+			continue; /* no memory: it tries again */
 		if (p[0].revents)
 			return NULL;
 		for (int i = 0; i < CONNECTIONS; i++) {

@@ -7,7 +7,7 @@
  * The other library is Go. Its code runs on small stacks, also on a caller's
  * thread, where a signal handler of the program would find no room. So signals
  * are blocked while it runs; its own threads inherit that, and never run a
- * handler of the program. It does not survive a fork: the child is told.
+ * handler of the program. It does not survive a fork: the child is notified.
  */
 #include <dlfcn.h>
 #include <errno.h>

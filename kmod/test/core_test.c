@@ -382,7 +382,7 @@ static enum nfcm_event say(struct rig *r, enum nfc_type type, u64 id)
 	return say_of(r, NFC_D2H, type, id);
 }
 
-/* A transfer that lies there with its first list. */
+/* A transfer that is there with its first list. */
 static struct rig lying(void)
 {
 	struct nfcm_half_core *h;

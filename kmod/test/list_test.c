@@ -155,7 +155,7 @@ CASE(what_is_mapped_whole_goes_whole)
 	CHECK_EQ(cut.entries, 2);
 }
 
-/* Pieces that lie next to each other were mapped apart, and stay so. */
+/* Pieces that are next to each other were mapped apart, and stay so. */
 CASE(no_entry_goes_past_a_mapping)
 {
 	struct nfcm_cut cut = cut_of(0, 0, 1 << 20, 1 << 20, true);

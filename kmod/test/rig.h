@@ -5,7 +5,7 @@
 
 #include "nfcm_core.h"
 
-/* Where choices come from: a generator's state, or a fuzzer's bytes. */
+/* Where choices are from: a generator's state, or a fuzzer's bytes. */
 struct choices {
 	const u8 *data;
 	size_t left;

@@ -205,7 +205,7 @@ enum nfcomms_state {
  * @operations: in flight in this file
  * @blocked: of those, not yet taken by the device's target
  * @pins: parts of memory that were pinned for transfers since the module took the
- *	device; what lies in a region needs none
+ *	device; what is in a region needs none
  * @regions: of this file
  * @busy_polled: waits that busy polling ended before they slept, all files
  * @rsvd: zero
@@ -298,7 +298,7 @@ enum nfcomms_op_flags {
  * @opcode: enum nfcomms_opcode
  * @flags: enum nfcomms_op_flags
  * @channel: handle from SUBSCRIBE; 0 for SUBSCRIBE and CONTROL
- * @user_data: comes back in the completion; CANCEL names it
+ * @user_data: is returned in the completion; CANCEL names it
  * @address: of the bytes in the caller's memory
  * @length: see the opcode
  * @timeout_ns: SEND_IND: how long the target may stay unready, at most; 0: as
@@ -335,8 +335,8 @@ enum nfcomms_completion_flags {
  * @opcode: of the operation
  * @flags: enum nfcomms_completion_flags
  * @status: enum nfcomms_status; NFC_OK: it took effect, else it did not. The one
- *	exception is a SEND that ends with NFC_ERESET: nobody can tell.
- *	NFC_EWITHDRAWN: a CANCEL came first. NFC_ESTALLED: the device beat, but did
+ *	exception is a SEND that ends with NFC_ERESET: the outcome is unknown.
+ *	NFC_EWITHDRAWN: a CANCEL was first. NFC_ESTALLED: the device beat, but did
  *	not move the transfer on for the module's stall_timeout_ms; it was aborted
  * @channel: handle
  * @error: errno where the host refused, 0 otherwise: ESTALE (the operation was for
@@ -404,9 +404,9 @@ struct nfcomms_submit {
  * @rsvd: zero
  *
  * A signal whose handler runs withdraws or aborts the operation and the call
- * returns EINTR: it did not take effect. If it took effect all the same the call
- * succeeds. EFAULT: nothing was begun, unless the memory of @completion went away
- * meanwhile.
+ * returns EINTR: it did not take effect. If it took effect all the same the
+ * call succeeds. EFAULT: nothing was begun, unless the memory of @completion
+ * was removed meanwhile.
  */
 struct nfcomms_call {
 	__u32 size;
@@ -449,7 +449,7 @@ struct nfcomms_setup {
  * @user_data: all operations of this file that carry it
  * @rsvd: zero
  *
- * Does not wait: the completion tells how it ended. ENOENT if there is none.
+ * Does not wait: the completion has the result. ENOENT if there is none.
  */
 struct nfcomms_cancel {
 	__u32 size;
@@ -492,7 +492,7 @@ struct nfcomms_reset {
  *	do not, and the memory need not be writable
  * @NFCOMMS_REGION_DMA_BUF: the bytes are those of the dma-buf @fd, from @offset on.
  *	@address and @length are their name for operations: addresses that the caller
- *	has mapped, the dma-buf or nothing (PROT_NONE). Address and offset lie on a page
+ *	has mapped, the dma-buf or nothing (PROT_NONE). Address and offset are on a page
  */
 enum nfcomms_region_flags {
 	NFCOMMS_REGION_READ_ONLY = 1 << 0,
@@ -582,7 +582,7 @@ struct nfcomms_eventfd {
  * @NFCOMMS_HALF_ANSWERING: the device took its offer back, and is to be told that
  *	it may
  * @NFCOMMS_HALF_MOVING: a transfer is under way
- * @NFCOMMS_HALF_COMPLETE: every byte was moved, and the commit is still to come
+ * @NFCOMMS_HALF_COMPLETE: every byte was moved, and the commit is still missing
  */
 enum nfcomms_half_state {
 	NFCOMMS_HALF_UNKNOWN = 0,

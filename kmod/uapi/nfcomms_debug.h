@@ -47,7 +47,7 @@ enum nfcomms_access_flags {
  * EADDRINUSE: a write to what is the driver's: the registers CONTROL, VECTORS,
  * HOLDOFF, VECTOR_HOLDOFF, WATCHDOG and SHAPE, the interrupt vectors, the mailboxes.
  * EBUSY: an epoch begins or ends, or the bus resets the function, or it sleeps.
- * ENODEV: the device is gone.
+ * ENODEV: the device is lost.
  */
 struct nfcomms_access {
 	__u32 size;
@@ -69,8 +69,8 @@ struct nfcomms_access {
  *	driver took the device, also with ETIMEDOUT
  * @rsvd: zero
  *
- * The driver serves the interrupt as ever. EINTR: a signal came first. ENODEV: the
- * device was removed.
+ * The driver serves the interrupt as ever. EINTR: a signal was first. ENODEV:
+ * the device was removed.
  */
 struct nfcomms_interrupt {
 	__u32 size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Start the device's loopback program, send it a message and a transfer, and see
- * whether what comes back is what was sent.
+ * whether the answer is the message that was sent.
  *
  *	cc echo.c $(pkg-config --cflags --libs libnfcomms) -o echo
  *	./echo [sim: | shm:PATH | dev:0]

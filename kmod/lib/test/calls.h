@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Included before each file of the library under test. The system's own headers
- * come first, so that only the library's calls change their name.
+ * are first, so that only the library's calls change their name.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -110,7 +110,7 @@ CASE(close_leaves_nothing)
 	CHECK_EQ(descriptors(), before);
 }
 
-/* The child of a fork has devices of no use, and its parent goes on. */
+/* The child of a fork has devices of no use, and its parent continues. */
 CASE(a_fork)
 {
 	struct nfcomms_dev *dev = opened(), *other = NULL;
