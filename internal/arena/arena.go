@@ -25,7 +25,7 @@ const (
 	arenaStep = 2 << 20
 )
 
-// Device is a device that reaches memory where it lies in this process.
+// Device is a device that reaches memory where it is in this process.
 type Device interface {
 	// MapMemory makes a file of so many bytes known, at its address in this process.
 	MapMemory(address, size uint64, file int) error
@@ -300,7 +300,7 @@ func (m *Arenas) free(at uintptr, size int) {
 	})
 }
 
-// Join makes all memory known to a device, and that which comes later.
+// Join makes all memory known to a device, and that which arrives later.
 func (m *Arenas) Join(d Device) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	// Overlapped: blocking calls on several channels, each with a goroutine for either
 	// direction.
 	Overlapped
-	// Futures: calls that go on without their caller, of one goroutine.
+	// Futures: calls that continue without their caller, of one goroutine.
 	Futures
 	// Variants is their number.
 	Variants
@@ -187,7 +187,7 @@ func (l *loop) futures(ctx context.Context) error {
 		p := &places[n%l.Depth]
 		if n >= l.Depth {
 			if err := wait(p.there); err != nil {
-				return err // nothing will come back
+				return err // nothing will return
 			}
 			if err := wait(p.back); err != nil {
 				return err

@@ -105,7 +105,7 @@ func (r *Reader) read(p []byte, to *Set) (int, error) {
 }
 
 // Fill reads all of p for a message and adds the descriptors that come with it
-// to its set. io.EOF: the other side has gone before the first byte;
+// to its set. io.EOF: the other side has ended before the first byte;
 // io.ErrUnexpectedEOF: after it.
 func (r *Reader) Fill(p []byte, to *Set) error {
 	for got := 0; got < len(p); {

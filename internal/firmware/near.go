@@ -41,7 +41,7 @@ func (m *Mesh) Joints(node int, i *Instance, owner uint64) (*Joints, abi.Status)
 	return &Joints{j}, abi.OK
 }
 
-// End gives them back, when the host is gone. No other call may follow.
+// End gives them back, when the host has ended. No other call may follow.
 func (j *Joints) End() { C.nfc_mesh_disjoin(j.j) }
 
 // Join joins the processes of a device that is not shared; nil: not any more.

@@ -70,7 +70,7 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	}
 	h.mu.Unlock()
 	if h.gate.enter() != 0 {
-		return // the module let go of it all
+		return // the module released it all
 	}
 	defer h.gate.leave()
 	switch {

@@ -213,7 +213,7 @@ func (h *half) hold(ctx context.Context, o *op, fn func() error) error {
 	agreed := false
 	defer func() {
 		if !agreed {
-			_ = h.decide(uapi.OpRefuse) // fails only when the device is gone
+			_ = h.decide(uapi.OpRefuse) // fails only when the device is lost
 		}
 	}()
 	if err := fn(); err != nil {
@@ -383,7 +383,7 @@ func (c *Channel) close(flags uint16) error {
 	return err
 }
 
-// sayClose makes the module close some halves, unless the device is gone: a
+// sayClose makes the module close some halves, unless the device is lost: a
 // lost device has no subscription either.
 func (c *Channel) sayClose(flags uint16) error {
 	if c.dev.gate.enter() != 0 {

@@ -380,7 +380,7 @@ func (d *Device) lose(ctx context.Context, list []*Channel, why int64) error {
 
 // Close ends every pending call with ErrClosed and waits for them, then closes
 // the file: the module stops what this file started. The device and its other
-// users go on. It is idempotent.
+// users continue. It is idempotent.
 func (d *Device) Close() error {
 	d.epoch <- struct{}{}
 	defer func() { <-d.epoch }()

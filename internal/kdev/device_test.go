@@ -245,7 +245,7 @@ func TestResetByAnother(t *testing.T) {
 	require.NoError(t, target(t, dev, "loopback").Send(ctx, []byte("again")))
 }
 
-// TestRemoval: when no completion can come any more, every call ends.
+// TestRemoval: when no completion can arrive any more, every call ends.
 func TestRemoval(t *testing.T) {
 	m := newModule(t)
 	f := m.open()

@@ -77,7 +77,7 @@ func TestFakeRefuses(t *testing.T) {
 	require.Zero(t, health.Operations, "nothing was taken")
 }
 
-// kept makes what an address names lie on the heap: a stack may move.
+// kept makes what an address names stay on the heap: a stack may move.
 var kept *uapi.Op
 
 func submission(o *uapi.Op) uapi.Submit {

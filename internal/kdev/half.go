@@ -48,7 +48,7 @@ func (h *half) begin(ctx context.Context, opcode, flags uint16) (*op, error) {
 	return h.enter(ctx, opcode, flags)
 }
 
-// enter starts a call: the half is open and ctx goes on. end ends it.
+// enter starts a call: the half is open and ctx continues. end ends it.
 func (h *half) enter(ctx context.Context, opcode, flags uint16) (*op, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &bridge.WithdrawnError{Cause: err}

@@ -15,7 +15,7 @@ var _ bridge.Importer = (*Device)(nil)
 // each transfer, also where it is a region's here.
 type registrar struct{ d *Device }
 
-// Map has the module pin and map memory, and returns where it lies in this process.
+// Map has the module pin and map memory, and returns where it is in this process.
 func (r registrar) Map(data []byte) (uint64, error) {
 	address := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
 	if r.d.adds.Load()&uapi.FeatureRegions == 0 {

@@ -125,7 +125,7 @@ func (s *submitter) refuse(o *op, errno syscall.Errno) {
 	}
 }
 
-// withdraw asks for the end of an operation. Its completion tells how it ended;
+// withdraw asks for the end of an operation. Its completion has the result;
 // without the operation there is one already. The module may be unable to read
 // the request; the caller waits for the end, so it is asked again.
 func (s *submitter) withdraw(o *op) {

@@ -192,7 +192,7 @@ func (p *talker) call(d abi.Direction, f func(c *talkCall) error) {
 }
 
 // begin makes the call that a slot of the host follows from, if it is not one
-// under way, or lets that one go on.
+// under way, or lets that one continue.
 func (p *talker) begin(m *abi.Slot) {
 	h := abi.Header(m.Header)
 	switch h.Type() {

@@ -52,7 +52,8 @@ func (h queued) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Logger returns a logger whose records go through the queue; nil for the nil queue. It is for New.
+// Logger returns a logger whose records pass through the queue; nil for the nil queue. It is for
+// New.
 func (q *Queue) Logger() *slog.Logger {
 	if q == nil {
 		return nil
@@ -149,7 +150,7 @@ func (q *Queue) handle(r slog.Record) {
 
 // Flush waits until every record is handled. It gives up on a handler that
 // takes longer than patience for one: a handler that blocks for ever, or that calls Flush itself,
-// must not hold its caller. Queued records are handled even then, if the handler goes on.
+// must not hold its caller. Queued records are handled even then, if the handler continues.
 func (q *Queue) Flush() {
 	if q == nil {
 		return

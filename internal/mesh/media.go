@@ -154,7 +154,7 @@ func (m *Mesh) Keep(ctx context.Context, address string, node, link int, id *Ide
 }
 
 // pauseAfter returns how long to wait after a connection that lasted so long: not at all if it had
-// worked, as channels go on if there is a way again soon; wait if it had not.
+// worked, as channels continue if there is a way again soon; wait if it had not.
 func pauseAfter(lasted, wait time.Duration) time.Duration {
 	if lasted > retryMost {
 		return 0

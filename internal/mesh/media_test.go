@@ -154,7 +154,7 @@ func TestCutBetweenProcesses(t *testing.T) {
 	w.settle(t, Well)
 }
 
-// TestSilentConnections: one over which no word comes any more ends, though it is open, and its
+// TestSilentConnections: one over which no word arrives any more ends, though it is open, and its
 // link takes the next.
 func TestSilentConnections(t *testing.T) {
 	w := newTwo(t)

@@ -108,7 +108,7 @@ func (w *Window) Remote() Remote { return w.remote }
 // Revoke ends the window: requests for it are refused from now on, and its memory is
 // not touched any more when Revoke returns. It is idempotent.
 func (w *Window) Revoke() {
-	// a mesh that was closed has let go of it
+	// a mesh that was closed has released it
 	_ = w.m.with(w.remote.Node, func(f *firmware.Mesh) {
 		f.Revoke(w.remote.Node, w.remote.Key)
 		w.m.windowing.Lock()

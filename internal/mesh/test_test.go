@@ -14,7 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// TestLinkTest: words are counted, wrong ones too, beside packets that go on; what
+// TestLinkTest: words are counted, wrong ones too, beside packets that continue; what
 // cannot be tested is one typed error.
 func TestLinkTest(t *testing.T) {
 	m := open(t, quick(2, 1, 1))

@@ -25,7 +25,7 @@ func NewCard(l Lanes, payload int) Card {
 type Wire struct {
 	Runs  bool // an entry covers a run of pages
 	Eager int  // entries that an offer carries, 0: none
-	// HostRings: what the device writes lies in the host's memory.
+	// HostRings: what the device writes is in the host's memory.
 	HostRings bool
 }
 

@@ -88,7 +88,7 @@ func (m Contexts) Simulate(updates, contexts int) (Cycles, error) {
 	return c, nil
 }
 
-// earliest returns the context that may go on first, nil when all are done.
+// earliest returns the context that may continue first, nil when all are done.
 func earliest(run []update) *update {
 	var first *update
 	for i := range run {

@@ -10,7 +10,7 @@ type FlowControl int
 
 const (
 	// Classic is the report's way: stop at T_RED, wait until a credit must
-	// cover what was sent, go on if the FIFO drained to T_YEL.
+	// cover what was sent, continue if the FIFO drained to T_YEL.
 	Classic FlowControl = iota
 	// Cumulative credits carry the count of words that were ever taken from
 	// the FIFO: the sender computes what is on its way, and never waits for

@@ -266,7 +266,7 @@ func (f *fabric) leaving() (all []chan struct{}) {
 // close ends all nodes. It is idempotent.
 func (f *fabric) close() error {
 	f.opening.Lock()
-	f.closed = true // nobody comes any more
+	f.closed = true // nobody arrives any more
 	f.opening.Unlock()
 	if t, ok := f.Torus.(interface{ Leave() }); ok {
 		t.Leave()

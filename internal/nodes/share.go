@@ -8,7 +8,7 @@ import (
 )
 
 // share is the device of another node as one caller of Device has it. Once it is closed its
-// calls fail; the device goes on until the last share is closed.
+// calls fail; the device continues until the last share is closed.
 type share struct {
 	*farDevice
 	closed atomic.Bool

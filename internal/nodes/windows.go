@@ -29,7 +29,7 @@ type window struct {
 	bridge.HostWindow
 	of      *windows
 	size    int
-	release func() // its region; nil: it lies in none
+	release func() // its region; nil: it is in none
 	over    sync.Once
 }
 

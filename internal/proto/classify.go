@@ -210,7 +210,8 @@ func ClassifyClose(generation uint64, last bool, s *abi.Slot) (Event, string) {
 }
 
 // Stranger returns what a message means for a channel that is not open here: what crossed its close
-// is stale, but it must come through the channel's mailbox and be of a type that a device may put.
+// is stale, but it must arrive through the channel's mailbox and be of a type that a device may
+// put.
 func (l *Layout) Stranger(mailbox int, s *abi.Slot) (Event, string) {
 	if l.Hello.Mailbox(abi.Header(s.Header).Channel()) != mailbox {
 		return EventFault, "not a channel of this mailbox"

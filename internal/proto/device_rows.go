@@ -24,7 +24,7 @@ type Return uint8
 
 // Effects on the call of the process.
 const (
-	Stays    Return = iota // the call goes on, or there is none
+	Stays    Return = iota // the call continues, or there is none
 	Succeeds               // it returns 0, or the bytes of a message
 	Fails                  // it returns the status
 )

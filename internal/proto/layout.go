@@ -7,7 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Layout is where things lie in a mailbox area, checked.
+// Layout is where things are in a mailbox area, checked.
 type Layout struct {
 	Hello         abi.Hello // the device's; capabilities as agreed
 	Epoch         uint32
@@ -95,7 +95,7 @@ func (l *Layout) limits() error {
 	return nil
 }
 
-// places makes sure that everything lies inside the area, apart from everything else.
+// places makes sure that everything is inside the area, apart from everything else.
 func (l *Layout) places(room uint64) error {
 	if l.Size < abi.AreaSize || l.Size > room {
 		return fmt.Errorf("area of %d bytes in %d", l.Size, room)

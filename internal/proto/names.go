@@ -12,7 +12,7 @@ type State uint8
 // States of a half.
 const (
 	StateIdle      State = iota // no transaction is under way
-	StateOffered                // h2d: a message lies at the device; d2h: an offer lies here
+	StateOffered                // h2d: a message is at the device; d2h: an offer lies here
 	StateAnswering              // d2h: the answer to the offer is still to be put
 	StateMoving                 // a transfer, according to its ledger; h2d: from its offer on
 	StateComplete               // a transfer: every byte moved, FIN is still to be put

@@ -47,7 +47,7 @@ type Table struct {
 // Region is memory that was prepared for transfers. It implements bridge.Region.
 type Region struct {
 	table   *Table
-	first   uintptr // where it lies in this process
+	first   uintptr // where it is in this process
 	size    uint64
 	address uint64 // … and for the device
 	free    func([]byte)
@@ -83,7 +83,7 @@ func (t *Table) Use(data []byte) *Region {
 // Done ends a use.
 func (r *Region) Done() { r.users.Add(-1) }
 
-// At returns the address that the device has for data, which lies in the region.
+// At returns the address that the device has for data, which is in the region.
 func (r *Region) At(data []byte) uint64 {
 	return r.address + uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))-r.first)
 }

@@ -13,7 +13,7 @@ import (
 // TestConformance runs the suite against a scripted device that behaves: host and
 // device, both in Go. The device also checks every message of the host. It
 // allocates in this very process, so allocations cannot be counted; and its
-// programs wait at each port by itself, so none goes on with another's message.
+// programs wait at each port by itself, so none continues with another's message.
 func TestConformance(t *testing.T) {
 	bridgetest.Run(t, openScripted, "stats/allocations", "try/arm-again")
 }

@@ -291,7 +291,7 @@ func (s *Device) Assist() bool { return false }
 // Yield gives way to the script's goroutine.
 func (s *Device) Yield() { runtime.Gosched() }
 
-// Map returns where the memory lies in this process: the device reads and writes it there.
+// Map returns where the memory is in this process: the device reads and writes it there.
 func (s *Device) Map(data []byte) (uint64, error) {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
 }

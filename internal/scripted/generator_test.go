@@ -16,7 +16,7 @@ import (
 
 var seedFlag = flag.Uint64("bridgetest.seed", 0, "seed of TestRandomDevice; 0 takes one from the clock")
 
-// generator makes device messages that are mostly what could come next.
+// generator makes device messages that are mostly what could arrive next.
 type generator struct {
 	*rand.Rand
 	s *Device
@@ -210,7 +210,7 @@ func FuzzDevice(f *testing.F) {
 }
 
 // slotsOf cuts bytes into at most 64 messages. The epoch is made right, so that
-// bytes reach what lies behind it, unless the length is odd and over 128.
+// bytes reach what is behind it, unless the length is odd and over 128.
 func slotsOf(data []byte, epoch uint8) (all []abi.Slot) {
 	for len(data) > 0 && len(all) < 64 {
 		var raw [abi.SlotSize]byte

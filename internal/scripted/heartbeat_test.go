@@ -28,7 +28,7 @@ func (h *slowHost) Move(mem []byte, address uint64, d abi.Direction) bool {
 }
 
 // TestHeartbeatsWhileItMoves: a device that moves a run of many megabytes for longer than a
-// heartbeat may be late goes on beating.
+// heartbeat may be late continues beating.
 func TestHeartbeatsWhileItMoves(t *testing.T) {
 	r := newRig(t, Shape{Runs: 1, Beat: time.Millisecond})
 	slow := &slowHost{Host: r.s.host, s: r.s}

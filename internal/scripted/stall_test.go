@@ -60,7 +60,7 @@ const stallSize = stallLists*abi.ListEntries*abi.PageSize - 3*abi.PageSize
 
 // TestLoss: a device that beats, but loses one message of its own or of the host,
 // ends the call by itself. Where the host can tell that nothing was delivered the
-// device goes on; else it is lost.
+// device continues; else it is lost.
 func TestLoss(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	rigs := make([]*rig, len(losses))

@@ -29,7 +29,7 @@ const (
 	// Lost: the device does not answer; the call ends with the device lost once
 	// its context is over.
 	Lost
-	// Refused: the call ends with the row's status, and the device goes on.
+	// Refused: the call ends with the row's status, and the device continues.
 	Refused
 )
 

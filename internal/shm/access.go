@@ -84,7 +84,7 @@ func (l *link) accesses() (*access, error) {
 	return l.access, nil
 }
 
-// accessesWithin is accesses, which goes on behind the caller's back if ctx ends.
+// accessesWithin is accesses, which continues behind the caller's back if ctx ends.
 func (l *link) accessesWithin(ctx context.Context) (*access, error) {
 	if a := l.opened(); a != nil {
 		return a, l.why()
@@ -308,7 +308,8 @@ func (a *access) withdraw(r *request) {
 	}
 }
 
-// settle waits until what other callers left has ended, as none of it comes later than what follows.
+// settle waits until what other callers left has ended, as none of it arrives later than what
+// follows.
 func (a *access) settle(ctx context.Context) error {
 	a.mu.Lock()
 	past := a.past

@@ -86,7 +86,7 @@ func device(t *testing.T, answer func(c *net.UnixConn)) string {
 			}
 			_, _ = c.Read(make([]byte, shmwire.Size))
 			answer(c)
-			_, _ = c.Read(make([]byte, 1)) // until the client has gone
+			_, _ = c.Read(make([]byte, 1)) // until the client has ended
 			_ = c.Close()
 		}
 	}()

@@ -89,7 +89,7 @@ func untilFreed(t *testing.T, images int) {
 	}
 }
 
-// TestCloseBesideAProcessThatComputes: Close does not hide that a thread goes on.
+// TestCloseBesideAProcessThatComputes: Close does not hide that a thread continues.
 func TestCloseBesideAProcessThatComputes(t *testing.T) {
 	ctx := within(t)
 	dev, log := openLogged(t, "")
@@ -148,7 +148,7 @@ func TestDeviceWritesOnlyToItsLog(t *testing.T) {
 }
 
 // TestResetBesideAProcessThatComputes: Reset gives a working device and logs what
-// goes on beside it; once that has ended, Close has nothing to complain of.
+// continues beside it; once that has ended, Close has nothing to complain of.
 func TestResetBesideAProcessThatComputes(t *testing.T) {
 	ctx := within(t)
 	dev, log := openLogged(t, "")
@@ -185,7 +185,7 @@ func TestSilentDeviceNamesTheProgram(t *testing.T) {
 	}
 }
 
-// TestOneIslandComputes: the channels of the other island go on for longer than a
+// TestOneIslandComputes: the channels of the other island continue for longer than a
 // silent device has, and so does control; what needs the island that computes says
 // what it waits for; afterwards all is well.
 func TestOneIslandComputes(t *testing.T) {
@@ -235,7 +235,7 @@ func controlGoesOn(ctx context.Context, t *testing.T, dev bridge.Device, p bridg
 }
 
 // TestStopIsBounded: a process that does not stop ends Stop with its context, or
-// without one with ErrTargetTimeout; the device goes on, and Stop works later.
+// without one with ErrTargetTimeout; the device continues, and Stop works later.
 func TestStopIsBounded(t *testing.T) {
 	ctx := within(t)
 	dev := openDevice(t, "")

@@ -59,7 +59,7 @@ func crashing(ctx context.Context, t *testing.T, dev bridge.Device) (bridge.Proc
 	return p, ch
 }
 
-// order sends the way in which the program is to go on.
+// order sends the way in which the program is to continue.
 func order(ctx context.Context, t *testing.T, ch bridge.Channel, way int) {
 	t.Helper()
 	require.NoError(t, ch.Send(ctx, binary.LittleEndian.AppendUint64(nil, uint64(way))))
@@ -67,7 +67,7 @@ func order(ctx context.Context, t *testing.T, ch bridge.Channel, way int) {
 
 // TestCrashIsContained: a process that crashes ends, and nothing else. Its channels fail
 // with an error that names it and the line; a process of the same image on the same
-// island, the services, and the device go on, and the program can be started again.
+// island, the services, and the device continue, and the program can be started again.
 func TestCrashIsContained(t *testing.T) {
 	bridgetest.LeakCheck(t)
 	ctx := within(t)

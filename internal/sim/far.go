@@ -73,7 +73,7 @@ func (p *farPort) Doorbell() *os.File { return p.doorbell }
 // Assist has nothing to move: DMA is the device's.
 func (p *farPort) Assist() bool { return false }
 
-// Map returns where the memory lies in this process: the node reads and writes it there.
+// Map returns where the memory is in this process: the node reads and writes it there.
 func (p *farPort) Map(data []byte) (uint64, error) {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
 }

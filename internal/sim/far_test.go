@@ -148,8 +148,8 @@ func binaryOf(i uint64) []byte {
 	return b
 }
 
-// TestNodeKilledUnderTraffic: who waits for a node that is gone is told; others go on; and a node that
-// comes back serves after a reset.
+// TestNodeKilledUnderTraffic: who waits for a node that is gone is told; others continue; and a
+// node that comes back serves after a reset.
 func TestNodeKilledUnderTraffic(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	dev := openTorus(t, "torus=2x2x1")

@@ -65,7 +65,7 @@ func leave(t *testing.T, n int) (restore func()) {
 
 // TestOpenWithoutDescriptors: with 0, 1, 2, … descriptors left an open fails by
 // name until there are enough; nothing stays behind, and devices that are open
-// go on and reset.
+// continue and reset.
 func TestOpenWithoutDescriptors(t *testing.T) {
 	bridgetest.LeakCheck(t)
 	other, err := tryOpen("")

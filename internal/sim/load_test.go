@@ -75,7 +75,7 @@ func answerer(t *testing.T, name string, tag int) []byte {
 }
 
 // answerTo starts a process of a program and asks it n times; it returns the tag and
-// count of the last answer, and the process, which goes on.
+// count of the last answer, and the process, which continues.
 func answerTo(ctx context.Context, t *testing.T, dev bridge.Device, name string, n int) (tag, count uint64, p bridge.Process) {
 	t.Helper()
 	p, err := dev.Start(ctx, bridge.Program{Name: name, Targets: 1})
@@ -201,7 +201,7 @@ func TestLoadsAtOnce(t *testing.T) {
 }
 
 // TestLoadReplaces: a program loaded again under its name is the new one for processes
-// that start from then on; those that run go on with the old one, and its image stays
+// that start from then on; those that run continue with the old one, and its image stays
 // until the last of them has ended.
 func TestLoadReplaces(t *testing.T) {
 	bridgetest.LeakCheck(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
-// literal lies in memory that is read-only.
+// literal is in memory that is read-only.
 const literal = "a string literal is read-only memory"
 
 // wantDMA checks that a transfer stopped in the page that cannot be reached.

@@ -131,7 +131,7 @@ func (p *port) Doorbell() *os.File { return p.doorbell }
 // Assist moves one DMA piece on the calling goroutine.
 func (p *port) Assist() bool { return p.firmware.Assist() }
 
-// Map returns where the memory lies in this process: the device reads and writes it there.
+// Map returns where the memory is in this process: the device reads and writes it there.
 func (p *port) Map(data []byte) (uint64, error) {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
 }

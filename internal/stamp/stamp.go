@@ -47,7 +47,7 @@ type Call struct {
 	wait        wait // for the device's last answer
 }
 
-// Record is a call that goes on. Its caller's goroutine writes it, but for what answers say.
+// Record is a call that continues. Its caller's goroutine writes it, but for what answers say.
 // Methods that a call uses may be called on nil, and do nothing then.
 type Record struct {
 	Call

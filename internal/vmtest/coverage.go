@@ -45,7 +45,7 @@ func (w *workshop) coverage(ctx context.Context, s *stream, ran []job, whole boo
 }
 
 // addCoverage reads the counters below a folder. A kernel names each file after
-// the object it was compiled to; the notes of the compiler lie beside that.
+// the object it was compiled to; the notes of the compiler are beside that.
 func (w *workshop) addCoverage(ctx context.Context, total lineCounts, folder string) error {
 	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".gcda" {

@@ -151,7 +151,7 @@ func (j job) list() []program {
 // libSources are what libnfcomms is made of.
 var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "kmod/lib/region.c", "kmod/lib/umod.c"}
 
-// programs are those that jobs name. Each lies in the guest as /bin/NAME.
+// programs are those that jobs name. Each is in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./internal/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
@@ -229,7 +229,7 @@ const hangs = "hang@30+30"
 // neverInterrupts is the script of a device whose interrupts are all lost.
 const neverInterrupts = "irq-drop+1"
 
-// writesLate is the script of a device that goes on with DMA when a RESET begins.
+// writesLate is the script of a device that continues with DMA when a RESET begins.
 const writesLate = "stale+1"
 
 // hostile are devices that break the rules in each way that a run of make vm-test can afford.

@@ -18,7 +18,7 @@ const (
 	retryMost  = 5 * time.Second
 )
 
-// WatchDevices yields what the stream of the same name gives, and goes on when
+// WatchDevices yields what the stream of the same name gives, and continues when
 // the server cuts it off, restarts, or cannot be reached for a while.
 //
 // An error that is ErrResumeExpired reports that what came before is void: a new

@@ -126,7 +126,7 @@ func TestOpenThatFails(t *testing.T) {
 		require.NoError(t, err)
 		if r.GetEvent().GetType() == nfcommsv1.Event_TYPE_OPEN_FAILED {
 			if tries++; tries == 3 {
-				break // it goes on trying
+				break // it continues trying
 			}
 		}
 	}
@@ -303,7 +303,7 @@ func TestDrainWaitsForTheApplication(t *testing.T) {
 }
 
 // TestEventsOfADevice: what becomes of a device and its channels is told, in order,
-// and stays told when the device is gone.
+// and stays told when the device is lost.
 func TestEventsOfADevice(t *testing.T) {
 	srv, c := serveSim(t, quick)
 	openChannel(t, c, loopback)

@@ -186,7 +186,7 @@ func TestMemoryThatIsUsedUpDegrades(t *testing.T) {
 	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
 }
 
-// TestLost: a device that does not answer fails, says why, and may come back.
+// TestLost: a device that does not answer fails, says why, and may return.
 func TestLost(t *testing.T) {
 	c, dev := serveFlaky(t, quick)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, health(t, c, "device/nic0"))

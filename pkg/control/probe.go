@@ -11,7 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// resetTimeout bounds a reset, which goes on without its caller: a device must
+// resetTimeout bounds a reset, which continues without its caller: a device must
 // not stay half reset because a client went away.
 const resetTimeout = 30 * time.Second
 

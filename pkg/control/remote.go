@@ -23,7 +23,7 @@ type remote struct {
 	over    [2]bool // halves that the device's process closed, as a call found
 }
 
-// ended picks channels without calls whose process is gone.
+// ended picks channels without calls whose process has ended.
 func ended(_ nfcomms.Target, r *remote) bool {
 	return r.calls == 0 && r.over[abi.H2D] && r.over[abi.D2H]
 }
@@ -134,7 +134,7 @@ func (d *device) call(t nfcomms.Target) (*nfcomms.Channel, func(over [2]bool), e
 }
 
 // called ends a call on a remote channel. The channel goes with its last call
-// once its process is gone, and while a drain waits.
+// once its process has ended, and while a drain waits.
 func (d *device) called(r *remote, over [2]bool) {
 	draining := false
 	d.update(func() {

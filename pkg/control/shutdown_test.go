@@ -26,7 +26,7 @@ func parkedReceive(t *testing.T, c *control.Client) <-chan error {
 	return out
 }
 
-// TestShutdownWaits: what runs may go on, what is new is refused.
+// TestShutdownWaits: what runs may continue, what is new is refused.
 func TestShutdownWaits(t *testing.T) {
 	srv, c := serveSim(t, quick)
 	received := parkedReceive(t, c)

@@ -82,7 +82,7 @@ func TestMalformedProtobuf(t *testing.T) {
 	require.Equal(t, nfcommsv1.Device_STATE_READY, getDevice(t, c, nic0).State)
 }
 
-// call makes one call with raw bytes. A stream that goes on is given up.
+// call makes one call with raw bytes. A stream that continues is given up.
 func call(ctx context.Context, conn *grpc.ClientConn, method string, stream *grpc.StreamDesc, in []byte) error {
 	var out []byte
 	if stream == nil {

@@ -140,7 +140,7 @@ func (a *auto) Exchange(s *Step) error {
 func (a *auto) warm(s *Step) error {
 	switch a.at {
 	case 0:
-		if a.names == nil { // else what was chosen goes on meanwhile
+		if a.names == nil { // else what was chosen continues meanwhile
 			s.g.stats.chose("isend", "looking at the load")
 		}
 		a.fastest = math.Inf(1)

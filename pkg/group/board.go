@@ -11,7 +11,7 @@ import (
 // targets where they can see it, and looks at what its sources have posted. Small
 // packages are copied to the board; a large one stays where its owner has it, and
 // its target copies it from there, for which the owner waits. With Options.ZeroCopy
-// all stay, and are read there: who is source and target at once has let go of them
+// all stay, and are read there: who is source and target at once has released them
 // when the next call has heard it.
 
 // perEpoch are the exchanges of an epoch that a board holds. A member overwrites what

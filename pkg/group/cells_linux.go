@@ -22,7 +22,7 @@ const (
 	cellData   = cellSize - cellHeader
 	cellsEach  = 4    // a member is a step ahead, or two
 	cellsHead  = 64   // before the words of the sources
-	cellsPage  = 4096 // the first cell lies on the page after those
+	cellsPage  = 4096 // the first cell is on the page after those
 )
 
 // cell is the room for one frame. Its source writes the rest before the number.

@@ -150,7 +150,7 @@ func shareSize(from int, b []byte) (int, error) {
 }
 
 // gather gives data to all and returns what each gave, by rank; sizes is how
-// much that is. The bytes lie in rotated order, own first, so that each round
+// much that is. The bytes are in rotated order, own first, so that each round
 // sends a prefix and appends what it receives.
 func (c *collective) gather(data []byte, sizes []int) ([][]byte, error) {
 	n, rank := c.Size(), c.Rank()

@@ -13,7 +13,7 @@ func pairing(rank, size, round int) (to, from int) {
 }
 
 // cpex talks to one partner at a time: it starts the frame for the one, hears the
-// other, and goes on when its frame has gone.
+// other, and continues when its frame has gone.
 func cpex(s *Step) error {
 	var f Frame
 	for round := 1; round < s.Size(); round++ {

@@ -8,7 +8,7 @@ import (
 
 // A model of the complete pairwise exchange without any buffer: a frame moves only
 // when its sender and its receiver are both there. A member is in a round, and has
-// sent and received in it or not; it goes on when it has done both.
+// sent and received in it or not; it continues when it has done both.
 type cpexModel struct {
 	n int
 	// sendFirst: a member receives only once it has sent. That is how MPI_Send and

@@ -16,8 +16,8 @@
 //
 // A step is all or nothing for each member: [Group.Exchange] returns every
 // package for it or an [*Error], which names the step and the ranks it is about.
-// Where a member is gone, late or gave up, the step ends at all others; they may
-// go on as a smaller group with [Group.Shrink].
+// Where a member has ended, late or gave up, the step ends at all others; they may
+// continue as a smaller group with [Group.Shrink].
 //
 // Members are joined by a [Transport]: a [Mesh] between goroutines, [Rings]
 // between processes of one machine, a [Relayed] over other places; pkg/group/torus

@@ -244,7 +244,7 @@ const (
 
 // await waits until something comes. on is whom it waits for, which is what an
 // error names: a rank, or AnySource for all that have not been heard in this step.
-// It fails when time is up, and when a member is gone that is waited for or did
+// It fails when time is up, and when a member has ended that is waited for or did
 // not leave in peace.
 func (g *Group) await(on int) error { return g.awaitFrames(on, 1) }
 

@@ -34,7 +34,7 @@ func (g *Group) Exchange(ctx context.Context, out []Package) ([]Package, error) 
 
 // Packages is [Group.Exchange] that yields each package as it arrives; a package
 // is valid until the next call. An error ends it, after packages that have been
-// yielded. A loop that breaks off gets no more packages, but the step goes on to
+// yielded. A loop that breaks off gets no more packages, but the step continues to
 // its end.
 func (g *Group) Packages(ctx context.Context, out []Package) iter.Seq2[Package, error] {
 	return func(yield func(Package, error) bool) {

@@ -204,7 +204,7 @@ func TestOneWayEdges(t *testing.T) {
 }
 
 // TestCrossedTargets: two members send to the same two in opposite orders, and each
-// of those, asleep by then, hears one of them before the other can go on.
+// of those, asleep by then, hears one of them before the other can continue.
 func TestCrossedTargets(t *testing.T) {
 	edges := [4][2][]int{{{2, 3}, {}}, {{3, 2}, {}}, {{}, {0, 1}}, {{}, {0, 1}}}
 	for _, a := range Algorithms() {

@@ -212,7 +212,7 @@ func group(t *testing.T, ctx context.Context, o Options) []*Group {
 }
 
 // TestLateStep: a step in which members are late ends at all others with their
-// ranks, by Options.Timeout and by the context alike; and Shrink goes on.
+// ranks, by Options.Timeout and by the context alike; and Shrink continues.
 func TestLateStep(t *testing.T) {
 	for _, byContext := range []bool{false, true} {
 		for _, a := range Algorithms() {
@@ -285,7 +285,7 @@ func TestLateNames(t *testing.T) {
 }
 
 // TestDeath: a member that ends in the midst of a step ends it at all others, who
-// go on without it.
+// continue without it.
 func TestDeath(t *testing.T) {
 	for _, a := range Algorithms() {
 		mesh := NewMesh(5)

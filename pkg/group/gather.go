@@ -51,7 +51,7 @@ func (s *Step) find(from int, share []byte) error {
 	return s.found(&f)
 }
 
-// found counts a source as heard and hands over what it has, which lies in this
+// found counts a source as heard and hands over what it has, which is in this
 // member's own memory.
 func (s *Step) found(f *Frame) error {
 	if !s.Awaits(f.From) {

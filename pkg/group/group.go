@@ -120,7 +120,7 @@ type Group struct {
 	exchange  exchange
 	sends     sends
 	acks      []int    // by rank: synchronous frames not yet answered
-	lastAt    []uint64 // by rank: 1 + the number of exchanges with data of it, 0 while more may come
+	lastAt    []uint64 // by rank: 1 + the number of exchanges with data of it, 0 while more may arrive
 	flushing  bool
 	stats     stats
 }

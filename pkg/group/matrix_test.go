@@ -119,7 +119,7 @@ var disturbances = []func(ctx context.Context, r *rand.Rand) (context.Context, c
 
 // TestDisturbed: members that are canceled, late and slow, one or two of them at once,
 // in whatever step that hits: nothing is handed over twice, no step mixes with another,
-// and all go on together.
+// and all continue together.
 func TestDisturbed(t *testing.T) {
 	const size, rounds, most = 4, 8, 20
 	for transport := range transports {

@@ -110,7 +110,7 @@ func (s *Step) lookAgain(at, round int) bool {
 
 // ssend meets each target in turn (3). A member that waits for its target takes
 // what arrives meanwhile: all members send first, and none would be met else. A
-// frame is copied and given back at once, for an answer may lie behind it.
+// frame is copied and given back at once, for an answer may be behind it.
 func ssend(s *Step) error {
 	g := s.g
 	for _, to := range s.Targets() {

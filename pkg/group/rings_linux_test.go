@@ -34,7 +34,7 @@ func init() {
 }
 
 // outlive exchanges until rank 1 has been killed, in whatever step and wherever in it,
-// and goes on without it.
+// and continues without it.
 func outlive(ctx context.Context, rank int, o Options, name string) error {
 	g, err := Join(ctx, Rings{Name: name}, o)
 	if err != nil {
@@ -59,7 +59,7 @@ func outlive(ctx context.Context, rank int, o Options, name string) error {
 }
 
 // TestProcessDies: the kernel tells the others of a process that is killed, and
-// they go on.
+// they continue.
 func TestProcessDies(t *testing.T) {
 	for _, a := range []string{Auto, "isend", "ssend", "send", "send-loop", "isend-irecv", "cpex", "bruck", "allgather", "fixed-buffer", "chunks"} {
 		ctx := background(t)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Shrink goes on after a step has failed, without the members that are gone; it
+// Shrink continues after a step has failed, without the members that are gone; it
 // is called by all that are left, and waits for them. The members that stay keep
 // their order and get ranks without gaps; Targets and Sources shrink likewise. No
 // frame of a step before comes through any more.

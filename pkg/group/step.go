@@ -106,7 +106,7 @@ func (s *Step) WaitAll() error {
 	return nil
 }
 
-// Send returns once the frame for a target has gone and its data may change.
+// Send returns once the frame for a target is no longer there and its data may change.
 // (MPI_Send)
 func (s *Step) Send(to int, data []byte) error {
 	if err := s.Start(to, data); err != nil {

@@ -20,7 +20,7 @@ type typed[T any] struct {
 }
 
 // Exchange is [Group.Exchange] of events of one type, which must hold no
-// pointers. They travel as they lie in memory: all members must be built for the
+// pointers. They travel as they are in memory: all members must be built for the
 // same architecture. ErrEventSize names a source whose bytes are no whole number of
 // events; its step has ended, and the group is not broken.
 func Exchange[T any](ctx context.Context, g *Group, out []Batch[T]) ([]Batch[T], error) {

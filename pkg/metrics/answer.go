@@ -112,5 +112,5 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), p.header)
 	w.WriteHeader(p.status)
-	_, _ = w.Write(p.body.Bytes()) // fails only when the client is gone
+	_, _ = w.Write(p.body.Bytes()) // fails only when the client has ended
 }

@@ -93,5 +93,5 @@ func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) // fails only when the client is gone
+	_, _ = fmt.Fprintln(w, text) // fails only when the client has ended
 }

@@ -72,7 +72,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestBatchErrors: a packet that is too large publishes none, and one that lies in
+// TestBatchErrors: a packet that is too large publishes none, and one that is in
 // the middle of a batch is found.
 func TestBatchErrors(t *testing.T) {
 	ctx := context.Background()

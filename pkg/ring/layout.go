@@ -51,7 +51,7 @@ const (
 )
 
 // head is what one side publishes. The words that the other side polls, and the
-// ones that it writes rarely, lie on cache lines of their own.
+// ones that it writes rarely, are on cache lines of their own.
 type head struct {
 	// pos counts the packets that the owner moved past, and never wraps: the
 	// packet it stands on is pos modulo the size. The store releases the

@@ -11,7 +11,7 @@ import (
 )
 
 // TestBadMemory: a call whose memory cannot be reached fails by itself. Nothing of it is published or
-// released, and the ring goes on.
+// released, and the ring continues.
 func TestBadMemory(t *testing.T) {
 	r := create(t, Config{})
 	w, d := pair(t, r)

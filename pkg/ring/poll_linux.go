@@ -83,7 +83,7 @@ func (p *Poll) Add(side Side) (*Watch, error) {
 	return w, nil
 }
 
-// Wait returns once a side that is On can go on or has ended, Wake was called, or
+// Wait returns once a side that is On can continue or has ended, Wake was called, or
 // the time has come; the zero time never comes. It may return early.
 func (p *Poll) Wait(until time.Time) {
 	for round := range spins + yields { // then it sleeps in any case: Wake and the time are events
@@ -110,7 +110,7 @@ func (p *Poll) Wait(until time.Time) {
 	}
 }
 
-// Ready reports whether a side that is On can go on or has ended.
+// Ready reports whether a side that is On can continue or has ended.
 func (p *Poll) Ready() bool {
 	for _, w := range p.sides {
 		if !w.On {

@@ -13,10 +13,10 @@ func NewPoll(Wait) (*Poll, error) { return nil, errLinux }
 // Add has Wait wait for a side as well.
 func (*Poll) Add(Side) (*Watch, error) { return nil, errLinux }
 
-// Ready reports whether a side can go on.
+// Ready reports whether a side can continue.
 func (*Poll) Ready() bool { return false }
 
-// Wait returns once a side can go on.
+// Wait returns once a side can continue.
 func (*Poll) Wait(time.Time) {}
 
 // Wake has a Wait return.

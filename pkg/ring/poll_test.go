@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTryWaitsForNobody: what would wait says so, and goes on where it stopped.
+// TestTryWaitsForNobody: what would wait says so, and continues where it stopped.
 func TestTryWaitsForNobody(t *testing.T) {
 	ctx := background(t)
 	r := create(t, Config{Packets: 3, PacketSize: os.Getpagesize()})

@@ -115,7 +115,7 @@ func (s *server) enter(c *net.UnixConn) bool {
 	return true
 }
 
-// makeRoom lets go of the connection that has been silent for longest: many that say
+// makeRoom releases the connection that has been silent for longest: many that say
 // nothing keep those that do waiting no longer than it takes to accept them.
 func (s *server) makeRoom() {
 	s.mu.Lock()
@@ -219,7 +219,7 @@ func (s *server) hand(c *net.UnixConn) error {
 }
 
 // claim gives a role to a connection, now or in the next generation, and waits
-// until its process lets go of it or dies.
+// until its process releases it or dies.
 func (s *server) claim(c *net.UnixConn, r role) {
 	pidfd := s.watch(c)
 	if pidfd != nil {
@@ -231,7 +231,7 @@ func (s *server) claim(c *net.UnixConn, r role) {
 	b := make([]byte, 1)
 	for {
 		if _, err := c.Read(b); err != nil {
-			return // closed, or its process is gone
+			return // closed, or its process has ended
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (s *server) before(r role) *net.UnixConn {
 	return nil
 }
 
-// give grants a role, unless its process has gone meanwhile. Must hold mu.
+// give grants a role, unless its process has ended meanwhile. Must hold mu.
 func (s *server) give(c *net.UnixConn, r role) bool {
 	if _, err := c.Write(message(answerOK)); err != nil {
 		return false
@@ -339,7 +339,7 @@ func (s *server) take(c *net.UnixConn) {
 	}
 }
 
-// markGone marks the head of a role whose process is gone, and wakes both sides.
+// markGone marks the head of a role whose process has ended, and wakes both sides.
 func (s *server) markGone(r role) {
 	h := s.ring.area.head(r)
 	if h.status.Load() != statusClosed {

@@ -35,7 +35,7 @@ type side struct {
 	role role
 	mine *head
 	far  *head
-	next func() (bool, error) // whether this side could go on; made once
+	next func() (bool, error) // whether this side could continue; made once
 	conn *net.UnixConn        // holds the role
 	gone atomic.Bool          // the creator of the ring is gone
 	end  atomic.Pointer[error]

@@ -23,7 +23,7 @@ type operation struct {
 	half *half           // in whose queue it is; guarded by file.mu
 	at   int             // in file.flying; guarded by file.mu
 
-	region *region.Region // that its memory lies in
+	region *region.Region // that its memory is in
 
 	// Of a call: the place of its completion, and the function to call then. It is not posted.
 	to   *uapi.Completion

@@ -68,7 +68,7 @@ func (f *File) unregister(u *uapi.Unregister) syscall.Errno {
 	return 0
 }
 
-// occupy has a transfer hold the region that its memory lies in, until it lands.
+// occupy has a transfer hold the region that its memory is in, until it lands.
 func (f *File) occupy(o *operation) {
 	if o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd {
 		o.region = f.regions.Use(o.data())

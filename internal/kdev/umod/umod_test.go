@@ -120,7 +120,7 @@ func TestCallThatCannotWait(t *testing.T) {
 }
 
 // TestTakeBack: a call is taken back by its completion's address, and by nothing else;
-// what queues behind goes on.
+// what queues behind continues.
 func TestTakeBack(t *testing.T) {
 	c := newClient(t, "hold")
 	first, firstOver := c.start(c.send("first"))
@@ -149,7 +149,7 @@ func TestOneReceiver(t *testing.T) {
 	require.Equal(t, "echo", string(got.Payload[:got.Length]))
 }
 
-// kept makes what an address names lie on the heap: a stack may move.
+// kept makes what an address names stay on the heap: a stack may move.
 var kept *uapi.Op
 
 // TestUnreadCounts: a file takes no more operations than somebody reads, and cancelling

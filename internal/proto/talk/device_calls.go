@@ -87,7 +87,7 @@ func (m *DeviceModel) move(d abi.Direction, size uint64) {
 	m.follow(d, proto.EngineDone, 0)
 }
 
-// read makes the process, which is in a call of the h2d half, go on with what is there.
+// read makes the process, which is in a call of the h2d half, continue with what is there.
 func (m *DeviceModel) read() {
 	h := &m.half[abi.H2D]
 	if !m.busy || !m.reads() || m.takes() {

@@ -17,7 +17,7 @@ struct crew {
 
 /* Workers that have all begun; their transfers are of BULK bytes at p. */
 struct crew hire(uint8_t *p);
-/* Each was told that its device is gone, and left. */
+/* Each was told that its device is lost, and left. */
 void dismiss(const struct crew *w);
 /* Kill them; those that have left already do not mind. */
 void fire(const struct crew *w);

@@ -111,7 +111,7 @@ CASE(what_cannot_be_imported)
 	check_pins();
 }
 
-/* Without the name there is no region; what moves goes on. */
+/* Without the name there is no region; what moves continues. */
 CASE(its_name_is_unmapped)
 {
 	int fd = fresh();

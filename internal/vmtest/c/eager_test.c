@@ -203,7 +203,7 @@ CASE(everything_crosses)
 			else
 				CHECK_EQ(c.status, NFC_EWITHDRAWN);
 			if (c.user_data == 1 && c.status != NFC_OK) {
-				withdrawn++; /* so it still lies there */
+				withdrawn++; /* so it still is there */
 				CHECK_EQ(outcome(fd, &in), NFC_OK);
 			}
 		}

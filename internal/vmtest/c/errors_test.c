@@ -47,7 +47,7 @@ static void await_log(const char *text)
 	CHECK(log_says(text));
 }
 
-/* An error after which a blocked call still waits, and the epoch goes on. */
+/* An error after which a blocked call still waits, and the epoch continues. */
 static void check_harmless(uint32_t uncorrectable, uint32_t correctable,
 			   const char *logged)
 {

@@ -134,7 +134,7 @@ struct role {
 	void (*prepare)(struct abuse *a); /* NULL: nothing */
 	void (*again)(const struct abuse *a);
 	int threads; /* that do it, or compute */
-	bool shares; /* its victim's processor, where that comes first */
+	bool shares; /* its victim's processor, where that is first */
 	_Atomic int wanted, does; /* one of the above */
 	_Atomic unsigned long times; /* that it did it again */
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A device that goes on beating but loses one message, its own or the host's
+ * A device that continues beating but loses one message, its own or the host's
  * (nfsim --script drop, lose). The call that it was about has no deadline, and
  * ends all the same; what only waits for its target waits on.
  */

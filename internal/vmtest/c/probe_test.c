@@ -14,7 +14,7 @@
 
 enum {
 	POINTS_MAX = 4000,
-	LAST = 70, /* of loading: the kernel's own come first, ours last */
+	LAST = 70, /* of loading: the kernel's own are first, ours last */
 };
 
 static const char *name_of(const char *device)

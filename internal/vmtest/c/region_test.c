@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Registered memory: what lies inside is not pinned again, what the addresses name
- * is what moves, whatever happens to them, and nothing stays pinned.
+ * Registered memory: what is inside is not pinned again, what the addresses
+ * name is what moves, whatever happens to them, and nothing stays pinned.
  *
  *	region [ROUNDS]	of each pair
  */

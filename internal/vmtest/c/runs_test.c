@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory whose pages lie next to each other goes out whole, in as few lists as its
- * mapping allows, and every byte comes to its place, also where it is scattered. With
- * a device that knows no runs it goes out page by page.
+ * Memory whose pages are next to each other goes out whole, in as few lists as
+ * its mapping allows, and every byte comes to its place, also where it is
+ * scattered. With a device that knows no runs it goes out page by page.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -60,7 +60,10 @@ static uint64_t frame(int pagemap, const uint8_t *p)
 	return word & ((1ull << 55) - 1);
 }
 
-/* Lists that a part needs, if each entry is a page or what lies next to each other. */
+/*
+ * Lists that a part needs, if each entry is a page or what is next to each
+ * other.
+ */
 static uint32_t lists_of(int pagemap, const uint8_t *p, size_t size, bool runs)
 {
 	uint64_t last = 0, now;

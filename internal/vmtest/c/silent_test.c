@@ -223,7 +223,9 @@ static unsigned int longest_row(void)
 	return longest;
 }
 
-/* More messages wait in a ring than a call takes before it lets go of the lock. */
+/*
+ * More messages wait in a ring than a call takes before it releases the lock.
+ */
 CASE(a_ring_is_not_drained_at_a_stretch)
 {
 	enum { BATCH = 32, PORTS = 48, TRIES = 8 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A device that goes on with DMA of the epoch before when a RESET begins: nfsim
- * --script stale+1. It may reach memory only once the RESET has ended that.
+ * A device that continues with DMA of the epoch before when a RESET begins:
+ * nfsim --script stale+1. It may reach memory only once the RESET has ended
+ * that.
  */
 #include <string.h>
 #include <unistd.h>

@@ -21,7 +21,7 @@ const DevicePipe = "/run/device"
 // Commands to the device's process on the host. They take effect soon after the
 // write, which does not wait for it.
 const (
-	DeviceKill     = "kill"     // SIGKILL: the device is gone for good
+	DeviceKill     = "kill"     // SIGKILL: the device is lost for good
 	DeviceStop     = "stop"     // SIGSTOP: the device hangs
 	DeviceContinue = "continue" // SIGCONT
 )

@@ -28,7 +28,7 @@ type Files struct {
 
 // TLS is the server side of mutual TLS 1.3: a client must show a certificate
 // that one of the authorities signed. Files that changed count from the next
-// handshake on; open connections go on with what they agreed on. All methods
+// handshake on; open connections continue with what they agreed on. All methods
 // are safe for concurrent use.
 type TLS struct {
 	files Files

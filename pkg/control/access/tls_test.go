@@ -93,7 +93,7 @@ func TestTLSClients(t *testing.T) {
 }
 
 // TestTLSReload: files that change count for new connections, and the open one
-// goes on.
+// continues.
 func TestTLSReload(t *testing.T) {
 	ctx := deadline(t)
 	var out log

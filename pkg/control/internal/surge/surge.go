@@ -64,7 +64,7 @@ func (l *Limiter[K]) Pass(key K, kind string, size int) bool {
 	return false
 }
 
-// end ends the window of a surge, and begins another if it goes on.
+// end ends the window of a surge, and begins another if it continues.
 func (l *Limiter[K]) end(key K, s *surge) {
 	l.mu.Lock()
 	held := s.held
