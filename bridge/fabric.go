@@ -29,7 +29,7 @@ type Fabric interface {
 	State(ctx context.Context) (FabricState, error)
 	// Route returns the way of a packet between two nodes now; nil if there is none.
 	Route(ctx context.Context, from, to abi.Node) ([]FabricHop, error)
-	// Device returns the device of another node, as this process reaches it: opened when
+	// Device returns the device of another node, as this process reaches it. It is opened when
 	// it is first asked for, and closed when each of those that were returned is closed, or
 	// with the fabric. ErrDeviceLost if it does not answer, ErrInvalid for the node that this
 	// device is.
@@ -45,8 +45,8 @@ type Fabric interface {
 	SilenceNode(ctx context.Context, node abi.Node) error
 	// TestLink sends pseudo-random words from a node by a link, between packets, which
 	// it does not disturb, until the other end checked so many or ctx ends. The result
-	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link
-	// is not up or was not meanwhile, ErrBusy if it is being tested.
+	// counts the words that were checked, also with an error. The error is that of ctx,
+	// ErrLinkDown if the link is not up or was not meanwhile, ErrBusy if it is being tested.
 	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (LinkTest, error)
 	// Put writes data to a window of any node from offset on, and returns when all of it is
 	// there; nobody at the window takes part. Lost packets are sent again until ctx ends, and

@@ -74,9 +74,9 @@ func TestAgeIsThatOfTheBeat(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNoticedInTime: from the last heartbeat to the end of the calls of a
-// device at most a second and a half pass, or seven and a half of its heartbeats,
-// wherever the looks fall between them; and never less than a second.
+// TestSilenceIsNoticedInTime: calls of a device end at least a second after its last heartbeat, and
+// at most a second and a half, or seven and a half of its heartbeats. It does not matter when the
+// host looks between them.
 func TestSilenceIsNoticedInTime(t *testing.T) {
 	for _, beat := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, time.Second} {
 		limit := max(time.Second, 5*beat)

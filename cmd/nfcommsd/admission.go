@@ -118,7 +118,7 @@ func (d *daemon) logRefusal(listener, source string, why listen.Reason, detail s
 // tells.
 func (d *daemon) limitLocal(l net.Listener) net.Listener {
 	limits := d.limits(localListener, localPace)
-	limits.Who = func(conn net.Conn) (listen.Owner, error) {
+	limits.OwnerOf = func(conn net.Conn) (listen.Owner, error) {
 		who, err := access.LocalOf(conn.(*net.UnixConn))
 		return d.ownerOf(who), err
 	}
@@ -129,7 +129,7 @@ func (d *daemon) limitLocal(l net.Listener) net.Listener {
 // interface, they are those of users, and else of addresses.
 func (d *daemon) limitWeb(l net.Listener) net.Listener {
 	limits := d.limits(webListener, webPace)
-	limits.Late, limits.Who = true, func(conn net.Conn) (listen.Owner, error) {
+	limits.Late, limits.OwnerOf = true, func(conn net.Conn) (listen.Owner, error) {
 		switch c := conn.(type) {
 		case *net.UnixConn:
 			who, err := access.LocalOf(c)

@@ -168,7 +168,9 @@ func TestSentencesArePlain(t *testing.T) {
 		found := notPlain(f)
 		if slices.ContainsFunc(notYetPlain, func(p string) bool { return strings.HasPrefix(f.path, p) }) {
 			for _, s := range found {
-				t.Log(s)
+				if testing.Verbose() {
+					t.Log(s)
+				}
 			}
 			continue
 		}
@@ -208,7 +210,9 @@ func TestSentencesAreShort(t *testing.T) {
 		found := longSentences(f)
 		if slices.ContainsFunc(notYetShort, func(p string) bool { return strings.HasPrefix(f.path, p) }) {
 			for _, s := range found {
-				t.Log(s)
+				if testing.Verbose() {
+					t.Log(s)
+				}
 			}
 			continue
 		}

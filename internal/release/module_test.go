@@ -97,7 +97,7 @@ func commands(t *testing.T, top string) (all []string) {
 }
 
 // TestModuleIsFetched runs the commands of the documents, each as it stands, in a module elsewhere
-// against a proxy that has this tree as a release; the other modules are those in the local cache.
+// against a proxy that has this tree as a release. The other modules are those in the local cache.
 func TestModuleIsFetched(t *testing.T) {
 	top, err := filepath.Abs("../..")
 	require.NoError(t, err)

@@ -23,10 +23,10 @@ type Limits struct {
 	Waiting int
 	// Pace bounds what is taken per second.
 	Pace Pace
-	// Who returns the owner of a connection when it is accepted, or an Owner without
+	// OwnerOf returns the owner of a connection when it is accepted, or an Owner without
 	// a name where only a handshake or a request shows it; nil: for none.
-	Who func(net.Conn) (Owner, error)
-	// Late: a connection waits until Settle also if Who named its owner.
+	OwnerOf func(net.Conn) (Owner, error)
+	// Late: a connection waits until Settle also if OwnerOf named its owner.
 	Late bool
 	// Refused is told of each connection that is closed for a limit.
 	Refused func(source string, why Reason)
@@ -152,9 +152,9 @@ func limiter(perSecond int) *rate.Limiter {
 func (d *door) admit(conn net.Conn) *Conn {
 	c := &Conn{Conn: conn, door: d, from: sourceOf(conn.RemoteAddr())}
 	var owner Owner
-	if d.limits.Who != nil {
+	if d.limits.OwnerOf != nil {
 		var err error
-		if owner, err = d.limits.Who(conn); err != nil {
+		if owner, err = d.limits.OwnerOf(conn); err != nil {
 			conn.Close()
 			d.limits.Refused(err.Error(), Unknown)
 			return nil

@@ -199,7 +199,7 @@ func TestLimitOnASocket(t *testing.T) {
 	defer inner.Close()
 	refused := make(chan Reason, 8)
 	names := []string{"a", "a", "", "b"}
-	l := Limit(inner, Limits{Open: 2, Who: func(net.Conn) (Owner, error) {
+	l := Limit(inner, Limits{Open: 2, OwnerOf: func(net.Conn) (Owner, error) {
 		name := names[0]
 		if names = names[1:]; name == "" {
 			return Owner{}, errors.New("nobody")
@@ -262,7 +262,7 @@ func TestCloseEndsThoseThatWait(t *testing.T) {
 func TestNamedMayBeLate(t *testing.T) {
 	owner := Owner{"a", false}
 	r := newRig(Limits{Open: 4, Reserved: 1, Waiting: 2, Late: true, Pace: Pace{Stranger: 1, Strangers: 1, Known: 3},
-		Who: func(net.Conn) (Owner, error) { return owner, nil }})
+		OwnerOf: func(net.Conn) (Owner, error) { return owner, nil }})
 	first, second := r.take("127.0.0.1"), r.take("127.0.0.1")
 	require.Zero(t, r.settled)
 	require.NoError(t, first.Settle(Owner{}))
