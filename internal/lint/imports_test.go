@@ -24,6 +24,7 @@ var allowed = []struct {
 	{"internal/proto", []string{"bridge/abi"}, nil},
 	{"internal/proto/talk", []string{"bridge/abi", "internal/proto"}, nil},
 	{"spec", []string{"bridge/abi", "internal/proto", "internal/proto/talk"}, nil},
+	{"spec/internal/refine", nil, nil},
 	{"spec/search", []string{"bridge/abi", "internal/proto"}, nil},
 	{"internal/spectest", []string{"bridge", "bridge/mailbox", "spec"}, nil},
 	{"spec/speccheck", []string{"spec/search"}, nil},
