@@ -64,6 +64,7 @@ func Models() []Model {
 		{Name: "close", File: "close", Full: []string{"SUBSCRIPTIONS=3"}, Broken: closeBroken()},
 		{Name: "link", File: "link", Full: []string{"PACKETS=4", "LOSSES=2", "ASKS=1"}, Broken: linkBroken()},
 		{Name: "reset", File: "reset", Full: []string{"CALLS=4", "DEATHS=2", "RESETS=2"}, Broken: resetBroken()},
+		{Name: "hosts", File: "hosts", Full: []string{"K=4", "SLOTS=2"}, Broken: hostsBroken()},
 	}
 }
 
@@ -192,5 +193,17 @@ func resetBroken() []Broken {
 		{Name: "a fence that does not wait for what moves", Defines: []string{"NO_DRAIN"}},
 		{Name: "a state that is READY before the hello is there", Defines: []string{"EARLY_READY"}},
 		{Name: "a host that does not watch the heartbeat", Defines: []string{"NO_BEAT"}},
+	}
+}
+
+func hostsBroken() []Broken {
+	return []Broken{
+		{Name: "an offer that is given back before the other host said so", Defines: []string{"AT_ONCE"}},
+		{Name: "a device that waits for an answer for ever", Defines: []string{"FOR_EVER"}},
+		{Name: "an id that is the same at both hosts", Defines: []string{"ONE_ID"}},
+		{
+			Name: "a receiving host that gives back what a call holds",
+			Host: host(abi.D2H, proto.StateOffered, proto.TakeWithdraw, func(r *proto.Row) { r.Next = proto.StateAnswering }),
+		},
 	}
 }
