@@ -151,6 +151,9 @@ type FabricNodeState struct {
 	// Forwarded, Detours and Unreachable count packets of others that continued, those of
 	// anybody that left dimension order here, and those that were lost as no way led on.
 	Forwarded, Detours, Unreachable uint64
+	// Blocked is how long first packets of inputs waited for their output: packets behind them,
+	// for other outputs too, waited as long.
+	Blocked time.Duration
 	// Windows are those of its memory that there are now, and WindowBytes how much that is.
 	Windows, WindowBytes uint64
 	// PageHits and PageMisses count pages of its windows that requests found in the cache of

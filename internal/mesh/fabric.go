@@ -53,7 +53,7 @@ func (f *Fabric) State() (bridge.FabricState, error) {
 			return s, f.Error(err)
 		}
 		s.Nodes[i] = bridge.FabricNodeState{
-			Word: words[i], Alive: n.Alive, Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
+			Word: words[i], Alive: n.Alive, Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable, Blocked: n.Blocked,
 			Windows: n.Access.Windows, WindowBytes: n.Access.WindowBytes,
 			PageHits: n.Access.Hits, PageMisses: n.Access.Misses,
 		}

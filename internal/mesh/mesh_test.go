@@ -51,6 +51,24 @@ func TestAllToAll(t *testing.T) {
 	require.Equal(t, []Hop{{0, false}, {2, false}}, hops)
 }
 
+// TestBlocked: each node reports how long first packets of its inputs waited.
+func TestBlocked(t *testing.T) {
+	m := open(t, quick(3, 2, 1))
+	var total Totals
+	for total.Blocked == 0 { // until one did
+		run(t, m, Load{From: All, To: All, Size: 4096, Count: 50})
+		var err error
+		total, err = m.Totals()
+		require.NoError(t, err)
+	}
+	s, err := (&Fabric{Mesh: m}).State()
+	require.NoError(t, err)
+	for i := range s.Nodes {
+		total.Blocked -= s.Nodes[i].Blocked
+	}
+	require.Zero(t, total.Blocked, "nothing is sent any more")
+}
+
 // TestAroundAFault: a link is cut, packets go around it, and it comes back.
 func TestAroundAFault(t *testing.T) {
 	m := open(t, quick(4, 1, 1))

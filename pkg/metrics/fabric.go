@@ -32,6 +32,7 @@ var (
 		sumForwarded:   fabricDesc("forwarded_packets_total", "Packets of others that nodes passed on."),
 		sumDetours:     fabricDesc("detour_packets_total", "Packets, of their own too, that left dimension order at nodes, around what is broken."),
 		sumUnreachable: fabricDesc("unreachable_packets_total", "Packets that were lost because no way led on."),
+		sumBlocked:     fabricDesc("head_of_line_seconds_total", "Time that first packets of inputs of nodes waited for their output, and held up those behind."),
 		sumPageHits:    fabricDesc("window_page_hits_total", "Pages of windows that puts and gets found in the cache of those used last."),
 		sumPageMisses:  fabricDesc("window_page_misses_total", "Pages of windows that were not in that cache, and looked up."),
 	}
@@ -55,6 +56,7 @@ const (
 	sumForwarded
 	sumDetours
 	sumUnreachable
+	sumBlocked // nanoseconds
 	sumPageHits
 	sumPageMisses
 	sumCount
@@ -172,6 +174,7 @@ func countersOf(n *bridge.FabricNodeState) (c [sumCount]uint64) {
 		c[sumRestarts] += l.Restarts
 	}
 	c[sumForwarded], c[sumDetours], c[sumUnreachable] = n.Forwarded, n.Detours, n.Unreachable
+	c[sumBlocked] = uint64(n.Blocked)
 	c[sumPageHits], c[sumPageMisses] = n.PageHits, n.PageMisses
 	return c
 }
@@ -215,6 +218,10 @@ func (p *fabricPage) send(ch chan<- prometheus.Metric, name string) {
 		ch <- prometheus.MustNewConstMetric(fabricNow[i], gauge, float64(v), name)
 	}
 	for i, v := range p.sums {
-		ch <- prometheus.MustNewConstMetric(fabricSums[i], counter, float64(v), name)
+		sum := float64(v)
+		if i == sumBlocked {
+			sum /= float64(time.Second)
+		}
+		ch <- prometheus.MustNewConstMetric(fabricSums[i], counter, sum, name)
 	}
 }

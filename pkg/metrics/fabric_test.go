@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -56,7 +57,7 @@ func TestFabrics(t *testing.T) {
 	f.state.Nodes[1].Word |= abi.Diagnostic(abi.Broken)<<abi.DiagXPlus | abi.Diagnostic(abi.Sick)<<abi.DiagXMinus
 	f.state.Nodes[2].Word = 0
 	f.state.Nodes[0].Links[0] = bridge.FabricLinkState{BytesSent: 1000, Packets: 10, Repeated: 2, Errors: 3, Restarts: 1}
-	f.state.Nodes[1] = bridge.FabricNodeState{Word: f.state.Nodes[1].Word, Forwarded: 7, Detours: 5, Unreachable: 4}
+	f.state.Nodes[1] = bridge.FabricNodeState{Word: f.state.Nodes[1].Word, Forwarded: 7, Detours: 5, Unreachable: 4, Blocked: 1500 * time.Millisecond}
 	got := scrapeOnce(t, c)
 	at := func(name string, labels ...string) float64 {
 		return value(t, got, "nfcomms_fabric_"+name, append([]string{"device", "a"}, labels...)...)
@@ -69,6 +70,7 @@ func TestFabrics(t *testing.T) {
 	require.EqualValues(t, 1000, at("link_bytes_total"))
 	require.EqualValues(t, 4, at("unreachable_packets_total"))
 	require.EqualValues(t, 5, at("detour_packets_total"))
+	require.EqualValues(t, 1.5, at("head_of_line_seconds_total"))
 
 	f.state.Nodes[0].Links[0].BytesSent = 0
 	got = scrapeOnce(t, c)
@@ -95,7 +97,7 @@ func TestFabrics(t *testing.T) {
 	require.Empty(t, problems)
 	n, err := testutil.GatherAndCount(reg)
 	require.NoError(t, err)
-	require.Equal(t, 20, n)
+	require.Equal(t, 21, n)
 	page, err := os.ReadFile("../../docs/fabric.md")
 	require.NoError(t, err)
 	for _, d := range fabricDescs {
@@ -127,5 +129,5 @@ func TestFabricsAreBounded(t *testing.T) {
 	require.EqualValues(t, 2*(100-fabricsMost+1), value(t, got, "nfcomms_fabric_nodes", "device", Overflow, "state", "normal"))
 	n, err := testutil.GatherAndCount(func() *prometheus.Registry { r := prometheus.NewRegistry(); r.MustRegister(c); return r }())
 	require.NoError(t, err)
-	require.Equal(t, 20*(fabricsMost+1), n)
+	require.Equal(t, 21*(fabricsMost+1), n)
 }
