@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,8 @@ type Report struct {
 	Reported []model.Reported `json:"reported,omitempty"`
 	// Skews are lanes of a link that are not of one length.
 	Skews []model.Skewed `json:"skews,omitempty"`
+	// Tori are networks of as many nodes in three dimensions and in five.
+	Tori []model.Torus `json:"tori,omitempty"`
 	// Transfers are those of a card by its capabilities.
 	Transfers []Transfer `json:"transfers,omitempty"`
 }
@@ -119,6 +122,9 @@ func modelReport(families []string, far Reader) (*Report, error) {
 	if wanted(model.FamilyPath) {
 		r.Transfers = modelTransfers()
 	}
+	if wanted(model.FamilyExchange) {
+		r.Tori = []model.Torus{model.TorusOf(8, 8, 16), model.TorusOf(4, 4, 4, 4, 4), model.TorusOf(32, 32, 32), model.TorusOf(8, 8, 8, 8, 8)}
+	}
 	if wanted(model.FamilyLink) {
 		r.Reader, r.Reported = far, model.ReportedFigures()
 		for _, depth := range linkDepths {
@@ -171,6 +177,7 @@ func (r *Report) Table(w io.Writer) {
 		fmt.Fprintln(w)
 		writeTransfers(w, r.Transfers)
 	}
+	r.tableOfTori(w)
 	if len(r.Links) == 0 {
 		return
 	}
@@ -190,6 +197,20 @@ func (r *Report) Table(w io.Writer) {
 	t = texttable.Numbers("measured by the report, on its card; no formula gives it", "", "unit")
 	for _, f := range r.Reported {
 		t.Add(f.Row+" "+f.What, f.Text(), f.Unit)
+	}
+	t.Write(w)
+}
+
+// tableOfTori writes what a packet to any other node takes.
+func (r *Report) tableOfTori(w io.Writer) {
+	if len(r.Tori) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := texttable.Numbers("torus", "dimensions", "nodes", "mean hops", "most", "links between halves")
+	for _, torus := range r.Tori {
+		name := strings.ReplaceAll(strings.Trim(fmt.Sprint(torus.Sides), "[]"), " ", "x")
+		t.Add(name, fmt.Sprint(len(torus.Sides)), fmt.Sprint(torus.Nodes), fmt.Sprintf("%.2f", torus.MeanHops), fmt.Sprint(torus.MostHops), fmt.Sprint(torus.Bisection))
 	}
 	t.Write(w)
 }
