@@ -17,7 +17,7 @@ var source embed.FS
 // Messages to and from the manager, as in device/tsp.c.
 type (
 	order    struct{ Nodes, Climbs, Seed uint64 }
-	progress struct{ Climbs, Cost, Winner, Excess uint64 }
+	progress struct{ Climbs, Cost, Winner, Excess, Local uint64 }
 )
 
 // onDevice loads the programs and has the device find the tour. done is told of
@@ -50,7 +50,7 @@ func onDevice(ctx context.Context, dev *nfcomms.Device, cities []city, s setting
 	if err != nil {
 		return r, err
 	}
-	r = result{tour: make([]city, len(cities)), length: last.Cost, winner: last.Winner, climbers: len(climbers), excess: int(last.Excess)}
+	r = result{tour: make([]city, len(cities)), length: last.Cost, winner: last.Winner, climbers: len(climbers), excess: int(last.Excess), local: int(last.Local)}
 	_, err = ch.ReceiveInd(ctx, r.tour)
 	return r, err
 }

@@ -88,6 +88,7 @@ type result struct {
 	tour             []city
 	length, winner   uint64
 	climbers, excess int
+	local            int // climbers that copied the distances to memory of their own
 	wall, cpu        time.Duration
 }
 
@@ -114,6 +115,7 @@ func report(w io.Writer, s settings, m *cityMap, device string, there, here resu
 	if there.climbers < s.climbers {
 		fmt.Fprintf(w, "\nthe device has no room for more than %d climbers\n", there.climbers)
 	}
+	fmt.Fprintf(w, "\n%d climbers of the device copied the distances to memory of their own", there.local)
 	fmt.Fprintf(w, "\n%d candidates came after the last that was needed, and were ignored\n", there.excess)
 	if s.svg != "" {
 		if err := os.WriteFile(s.svg, picture(there.tour, there.length), 0o644); err != nil {

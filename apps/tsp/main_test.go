@@ -45,6 +45,7 @@ func TestTSP(t *testing.T) {
 	require.Contains(t, out, "% over the proved optimum of 22447")
 	require.Contains(t, out, "verified: the tour visits each city once")
 	require.Contains(t, out, "simulated device  ")
+	require.Regexp(t, `\n[1-9] climbers of the device copied the distances to memory of their own\n`, out) // the last may come too late
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.NoError(t, xml.Unmarshal(text, new(struct{ XMLName xml.Name })))
@@ -59,6 +60,14 @@ func TestSmallDevice(t *testing.T) {
 		require.Contains(t, out, "the device has no room for more than 5 climbers")
 		require.Contains(t, out, "verified")
 	}
+}
+
+// TestNoLocalMemory: climbers without room for distances of their own read the manager's.
+func TestNoLocalMemory(t *testing.T) {
+	code, out, errs := cli(t.Context(), "--address", "sim:?ctm=4096&imem=4096&emem=98304", "--restarts", "60", "--climbers", "9")
+	require.Equal(t, command.ExitOK, code, errs)
+	require.Contains(t, out, "\n0 climbers of the device copied")
+	require.Contains(t, out, "goroutines found the same")
 }
 
 // TestBothTakeTheEarliest: of equal tours both sides name the same ascent.

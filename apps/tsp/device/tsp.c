@@ -38,6 +38,7 @@ struct board {
 	_Atomic uint64_t next; /* number of the ascent that begins next */
 	_Atomic uint64_t done; /* enough: climbers leave */
 	_Atomic uint64_t climbers; /* at work */
+	_Atomic uint64_t local; /* climbers with distances of their own */
 	/*
 	 * The queue. It has as many places as there are buffers, and an element
 	 * for each at most, so that it always has room.
@@ -243,6 +244,28 @@ static int ascend(struct nfc_process *self, struct view *v, struct tour *t)
 	return 1;
 }
 
+/*
+ * Copy the distances to memory of the climber's own, of the fastest type that has
+ * room. Without room it reads those of the board.
+ */
+static void localise(struct nfc_process *self, struct view *v)
+{
+	static const enum nfc_memory types[] = { NFC_CTM, NFC_IMEM, NFC_EMEM };
+	uint64_t size = v->board->nodes * v->board->nodes * sizeof(int32_t);
+
+	for (uint32_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		uint64_t at = nfc_alloc(self, types[i], size);
+		int32_t *own = at ? nfc_at(self, at, size) : 0;
+
+		if (!own)
+			continue;
+		__builtin_memcpy(own, v->distance, size);
+		v->distance = own;
+		atomic_fetch_add(&v->board->local, 1);
+		return;
+	}
+}
+
 /* tsp.climber: its argument is the address of the board. */
 static void climber_main(struct nfc_process *self)
 {
@@ -255,6 +278,7 @@ static void climber_main(struct nfc_process *self)
 		return;
 	atomic_fetch_add(&b->climbers, 1);
 	v = view_of(b, b->nodes);
+	localise(self, &v);
 	t.n = b->nodes;
 	while (ascend(self, &v, &t))
 		;
@@ -272,7 +296,7 @@ struct order {
 
 /* Progress and, once all climbs are in, the result; the tour follows it. */
 struct report {
-	uint64_t climbs, cost, winner, excess;
+	uint64_t climbs, cost, winner, excess, local;
 };
 
 /* The best so far. */
@@ -392,6 +416,7 @@ static int work(struct nfc_process *self, struct nfc_channel *ch,
 	rc = channel_write(ch, &address, sizeof(address));
 	if (!rc)
 		rc = collect(self, ch, v.board, &best);
+	best.report.local = atomic_load(&v.board->local);
 	dismiss(self, v.board);
 	return rc ? rc : answer(ch, &v, address, &best);
 }
