@@ -118,23 +118,29 @@ func niceStep(top float64) float64 {
 
 // SVG draws the plot.
 func (p *Plot) SVG() string {
+	return Picture(legendTop+LegendRow*(p.named()+1)/2, plotLeft, p.Title, p.Note, func(b *strings.Builder) {
+		s := p.scale()
+		p.axes(b, s)
+		entry := 0
+		for _, c := range p.Series {
+			c.draw(b, s)
+			if c.Name != "" {
+				c.legend(b, entry)
+				entry++
+			}
+		}
+	})
+}
+
+// Picture is an SVG of a height, with a title and a note that begin at left, and what draw adds.
+func Picture(height int, left float64, title, note string, draw func(*strings.Builder)) string {
 	var b strings.Builder
-	height := legendTop + LegendRow*(p.named()+1)/2
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n",
 		Width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", Width, height)
-	Text(&b, plotLeft, 26, "start", 17, p.Title)
-	Text(&b, plotLeft, 47, "start", 12, p.Note)
-	s := p.scale()
-	p.axes(&b, s)
-	entry := 0
-	for _, c := range p.Series {
-		c.draw(&b, s)
-		if c.Name != "" {
-			c.legend(&b, entry)
-			entry++
-		}
-	}
+	Text(&b, left, 26, "start", 17, title)
+	Text(&b, left, 47, "start", 12, note)
+	draw(&b)
 	b.WriteString("</svg>\n")
 	return b.String()
 }

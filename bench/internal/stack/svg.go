@@ -23,25 +23,20 @@ var layerColours = append(plot.Palette[:len(plot.Palette):len(plot.Palette)], "#
 
 // waterfallSVG draws a bar for each size and direction: its layers, each as long as its share.
 func (r *Report) waterfallSVG() string {
-	var b strings.Builder
 	legend := fallTop + fallRow*len(r.Waterfalls) + 24
-	height := legend + 3*plot.LegendRow
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", plot.Width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", plot.Width, height)
-	plot.Text(&b, 24, 26, "start", 17, "Where the time of a chunk goes, "+r.Device.Label)
-	plot.Text(&b, 24, 47, "start", 12, fmt.Sprintf("%s on %s. Share of each layer, and the median of the whole; clocks compared to ±%s",
-		r.Device.Address, r.Machine.CPU, units.Duration(r.ClockErrorNS)))
-	for i, f := range r.Waterfalls {
-		f.draw(&b, fallTop+fallRow*i)
-	}
-	columns := (plot.Width - 48) / fallColumn
-	for l, colour := range layerColours {
-		x, y := 24+l%columns*fallColumn, legend+l/columns*plot.LegendRow
-		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="12" height="12" fill="%s"/>`+"\n", x, y, colour)
-		plot.Text(&b, float64(x+18), float64(y+11), "start", 13, trace.Layer(l).String())
-	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	note := fmt.Sprintf("%s on %s. Share of each layer, and the median of the whole; clocks compared to ±%s",
+		r.Device.Address, r.Machine.CPU, units.Duration(r.ClockErrorNS))
+	return plot.Picture(legend+3*plot.LegendRow, 24, "Where the time of a chunk goes, "+r.Device.Label, note, func(b *strings.Builder) {
+		for i, f := range r.Waterfalls {
+			f.draw(b, fallTop+fallRow*i)
+		}
+		columns := (plot.Width - 48) / fallColumn
+		for l, colour := range layerColours {
+			x, y := 24+l%columns*fallColumn, legend+l/columns*plot.LegendRow
+			fmt.Fprintf(b, `<rect x="%d" y="%d" width="12" height="12" fill="%s"/>`+"\n", x, y, colour)
+			plot.Text(b, float64(x+18), float64(y+11), "start", 13, trace.Layer(l).String())
+		}
+	})
 }
 
 // draw draws one bar.
