@@ -236,7 +236,7 @@ static bool may_wait(const struct nfcm_chunk *chunk)
 void nfcm_chunk_let_go(struct nfcm_chunk *chunk)
 {
 	if (may_wait(chunk))
-		queue_work(nfcm_unpin_wq, &chunk->work);
+		queue_work(nfcm_slow_wq, &chunk->work);
 	else
 		chunk_work(&chunk->work);
 }

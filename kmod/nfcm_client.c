@@ -5,6 +5,7 @@
  */
 #include <linux/eventfd.h>
 #include <linux/poll.h>
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
 
 #include "nfcm_compat.h"
@@ -40,22 +41,77 @@ void nfcm_file_put(struct nfcm_file *file)
 /* Something begins or ends that release waits for. The caller has a reference. */
 void nfcm_file_live(struct nfcm_file *file, int n)
 {
-	if (!atomic_add_return(n, &file->live))
+	if (!atomic_add_return(n, &file->live) && READ_ONCE(file->dead))
 		wake_up_all(&file->wait);
 }
 
 /* ---- who waits for completions ---- */
 
-/* There is something to read. No locks. */
-void nfcm_file_wake(struct nfcm_file *file)
+enum {
+	WAKE_NS = 100000, /* that the thread of an interrupt may wake for */
+};
+
+static void signal_event(struct nfcm_file *file)
 {
-	wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 	if (!READ_ONCE(file->event))
 		return;
-	spin_lock(&file->lock);
+	spin_lock(&file->event_lock);
 	if (file->event)
 		nfcm_signal(file->event);
-	spin_unlock(&file->lock);
+	spin_unlock(&file->event_lock);
+}
+
+/* Wake all that wait for completions, and note if they are many. No locks. */
+void nfcm_file_wake_now(struct nfcm_file *file, bool event)
+{
+	u64 begun = local_clock();
+
+	wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+	if (event)
+		signal_event(file);
+	WRITE_ONCE(file->crowded, local_clock() - begun > WAKE_NS);
+}
+
+/* A completion of those that the eventfd has yet to count; false if there is none. */
+static bool take_wake(struct nfcm_file *file)
+{
+	return atomic_dec_if_positive(&file->wakes) >= 0;
+}
+
+static void wake_later(struct work_struct *work)
+{
+	struct nfcm_file *file = container_of(work, struct nfcm_file, waking);
+
+	nfcm_file_wake_now(file, take_wake(file));
+	while (take_wake(file)) {
+		cond_resched();
+		signal_event(file);
+	}
+	nfcm_file_put(file);
+}
+
+/*
+ * There is something to read. Polls by the thousand may wait for it: they are woken
+ * at their user's expense. No locks.
+ */
+void nfcm_file_wake(struct nfcm_file *file)
+{
+	if (!READ_ONCE(file->crowded)) {
+		nfcm_file_wake_now(file, true);
+		return;
+	}
+	atomic_inc(&file->wakes);
+	nfcm_file_get(file);
+	if (!queue_work(nfcm_slow_wq, &file->waking))
+		nfcm_file_put(file); /* not the last */
+}
+
+/* Nobody waits yet. */
+void nfcm_file_wake_init(struct nfcm_file *file)
+{
+	spin_lock_init(&file->event_lock);
+	init_waitqueue_head(&file->wait);
+	INIT_WORK(&file->waking, wake_later);
 }
 
 /* Have an eventfd signalled, or none any more; it is if there is something already. */
@@ -69,17 +125,19 @@ int nfcm_file_event(struct nfcm_file *file, int fd)
 		if (IS_ERR(event))
 			return PTR_ERR(event);
 	}
-	spin_lock(&file->lock);
+	spin_lock(&file->event_lock);
 	if (event && file->event) {
 		rc = -EBUSY;
 		old = event;
 	} else {
 		old = file->event;
 		WRITE_ONCE(file->event, event);
+		atomic_set(&file->wakes, 0); /* for the one before */
 	}
-	if (!rc && event && (!list_empty(&file->done) || file->dev->removed))
-		nfcm_signal(event);
-	spin_unlock(&file->lock);
+	spin_unlock(&file->event_lock);
+	if (!rc && event &&
+	    (!list_empty_careful(&file->done) || READ_ONCE(file->dev->removed)))
+		signal_event(file);
 	if (old)
 		eventfd_ctx_put(old);
 	return event || old ? rc : -ENOENT;

@@ -63,7 +63,7 @@ static void popped(struct nfcm_file *file, struct nfcm_op *op, bool taken)
 		list_add(&op->node, &file->done);
 	spin_unlock(&file->lock);
 	if (!taken)
-		nfcm_file_wake(file);
+		nfcm_file_wake_now(file, true);
 	else if (removed(file))
 		wake_up_all(&file->wait); /* it may have been the last */
 	if (taken)
@@ -187,7 +187,7 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	INIT_LIST_HEAD(&file->pinning);
 	INIT_LIST_HEAD(&file->ready);
 	nfcm_region_init(file);
-	init_waitqueue_head(&file->wait);
+	nfcm_file_wake_init(file);
 	xa_init_flags(&file->channels, XA_FLAGS_ALLOC1);
 	hash_init(file->ops);
 	f->private_data = file;
@@ -204,8 +204,8 @@ void nfcm_file_wake_all(struct nfcm_dev *dev)
 
 	spin_lock(&dev->epoch_lock);
 	list_for_each_entry(file, &dev->files, node) {
-		spin_lock(&file->lock); /* an eventfd that arrives later sees it */
-		spin_unlock(&file->lock);
+		spin_lock(&file->event_lock); /* an eventfd that arrives later sees it */
+		spin_unlock(&file->event_lock);
 		wake_up_all(&file->wait);
 		nfcm_file_wake(file);
 	}

@@ -8,9 +8,10 @@
  *					and operation that belongs to it
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
  *	leaf	nfcm_file.regions.lock	the file's regions; also below epoch_lock
- *	leaf	nfcm_file.lock		completions, operations by user_data, eventfd;
+ *	leaf	nfcm_file.lock		completions, operations by user_data;
  *					also below epoch_lock. The thread of an
  *					interrupt takes it: nobody walks far with it
+ *	leaf	nfcm_file.event_lock	its eventfd; also below epoch_lock
  *	leaf	nfcm_file.process_lock	processes
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
@@ -335,9 +336,13 @@ struct nfcm_file {
 	struct list_head done;
 	spinlock_t process_lock; /* guards the next one, which may be long */
 	struct list_head processes;
+	wait_queue_head_t wait;
+	spinlock_t event_lock; /* guards the next one */
 	struct eventfd_ctx *
 		event; /* signalled when there is something to read; NULL: none */
-	wait_queue_head_t wait;
+	bool crowded; /* waking all that wait takes long: … */
+	struct work_struct waking; /* … this does it … */
+	atomic_t wakes; /* … for so many completions */
 	struct xarray channels; /* by handle; its lock guards the references */
 	u32 next_handle;
 	struct nfcm_regions regions;
@@ -437,7 +442,7 @@ void nfcm_workers_fini(void);
 /* ---- nfcm_main.c, nfcm_hw.c: the module and the registers ---- */
 
 extern struct class nfcm_class;
-extern struct workqueue_struct *nfcm_unpin_wq;
+extern struct workqueue_struct *nfcm_slow_wq;
 extern struct workqueue_struct *nfcm_wq;
 extern struct kmem_cache *nfcm_op_cache;
 dev_t nfcm_devt(int minor);
@@ -501,6 +506,8 @@ void nfcm_file_get(struct nfcm_file *file);
 void nfcm_file_put(struct nfcm_file *file);
 void nfcm_file_live(struct nfcm_file *file, int n);
 void nfcm_file_wake(struct nfcm_file *file);
+void nfcm_file_wake_now(struct nfcm_file *file, bool event);
+void nfcm_file_wake_init(struct nfcm_file *file);
 int nfcm_file_event(struct nfcm_file *file, int fd);
 struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
 int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);

@@ -78,7 +78,7 @@ struct class nfcm_class = {
 	.dev_groups = nfcm_groups,
 };
 
-struct workqueue_struct *nfcm_unpin_wq;
+struct workqueue_struct *nfcm_slow_wq;
 struct workqueue_struct *nfcm_wq;
 struct kmem_cache *nfcm_op_cache;
 static DEFINE_IDA(minors);
@@ -114,16 +114,16 @@ static int make_shared(void)
 						   sizeof_field(struct nfcm_op,
 								c),
 						   NULL);
-	nfcm_unpin_wq = alloc_workqueue("nfcomms_unpin", WQ_UNBOUND, 0);
+	nfcm_slow_wq = alloc_workqueue("nfcomms_slow", WQ_UNBOUND, 0);
 	nfcm_wq = alloc_workqueue("nfcomms", WQ_UNBOUND | WQ_HIGHPRI, 0);
-	return nfcm_op_cache && nfcm_unpin_wq && nfcm_wq ? 0 : -ENOMEM;
+	return nfcm_op_cache && nfcm_slow_wq && nfcm_wq ? 0 : -ENOMEM;
 }
 
 static void free_shared(void)
 {
 	nfcm_workers_fini();
-	if (nfcm_unpin_wq)
-		destroy_workqueue(nfcm_unpin_wq);
+	if (nfcm_slow_wq)
+		destroy_workqueue(nfcm_slow_wq);
 	if (nfcm_wq)
 		destroy_workqueue(nfcm_wq);
 	nfcm_users_fini();

@@ -175,7 +175,7 @@ static void release_work(struct work_struct *work)
 void nfcm_region_done(struct nfcm_region *r)
 {
 	if (refcount_dec_and_test(&r->ref))
-		queue_work(nfcm_unpin_wq, &r->release);
+		queue_work(nfcm_slow_wq, &r->release);
 }
 
 /* The same for its own client, who finds nothing pinned afterwards. */
@@ -259,7 +259,7 @@ static bool memory_changes(struct mmu_interval_notifier *notifier,
 	if (r->stale) /* else an import: the addresses are its name */
 		make_stale(r, range->start, range->end);
 	if (range->event == MMU_NOTIFY_CLEAR && r->ready && r->stale)
-		queue_work(nfcm_unpin_wq, &r->check);
+		queue_work(nfcm_slow_wq, &r->check);
 	spin_unlock(&regions_of(r)->lock);
 	return true;
 }
