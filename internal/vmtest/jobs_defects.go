@@ -142,6 +142,10 @@ var defects = []defect{
 		binary: "fair", args: []string{"-n", "beside_others", "5"}, wants: `took\[ABUSES\] <= MOST`,
 	},
 	{
+		name: "polls-in-interrupt", about: "the thread of an interrupt wakes all that poll a file, however many", group: inDefects, kernel: "release",
+		binary: "fair", args: []string{"-n", "polls", "5"}, wants: `took\[ABUSES\] <= MOST`,
+	},
+	{
 		name: "load-for-all", about: "anybody may bring in code", group: inDefects, kernel: "release",
 		binary: "rights", wants: `try_as_nobody`,
 	},

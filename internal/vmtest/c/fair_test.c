@@ -19,9 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "lazy.h"
 #include "region.h"
 
 enum {
@@ -36,6 +40,10 @@ enum {
 	WAITING = 32000, /* operations */
 	CANCELLERS = 3,
 	CANCELS = 4,
+	STALLED = 8, /* transfers */
+	POLLS = 2000,
+	PIECES = 16, /* of memory, each of … */
+	PIECE = 64 << 10,
 };
 
 /* The state of an abuser, for an action that it repeats. */
@@ -44,6 +52,8 @@ struct abuse {
 	uint32_t channel;
 	uint8_t *memory;
 	uint64_t neighbour; /* a user_data that has the place of 0 in a file's table */
+	struct lazy lazy; /* memory that does not come … */
+	uint32_t holds[STALLED]; /* … for transfers to these */
 };
 
 static void reap_all(const struct abuse *a, int taken)
@@ -124,6 +134,81 @@ static void come_and_go(const struct abuse *a)
 	(void)a;
 	program(fd, "hold");
 	close(fd);
+}
+
+static void prepare_to_stall(struct abuse *a)
+{
+	uint32_t first = 0;
+
+	a->lazy = lazy_pages(NFC_PAGE_SIZE, 0);
+	CHECK_EQ(start(a->fd, "hold", STALLED, &first), NFC_OK);
+	for (uint32_t i = 0; i < STALLED; i++)
+		a->holds[i] = subscribe(a->fd, first + i);
+}
+
+/* Transfers that wait for their memory, and are taken out of that. */
+static void stall_and_cancel(const struct abuse *a)
+{
+	for (int i = 0; i < STALLED; i++)
+		stall_worker(a->fd, a->holds[i], &a->lazy);
+	CHECK_EQ(cancel(a->fd, 2), 0);
+	reap_all(a, STALLED);
+}
+
+/* Have thousands of polls wait for a descriptor. */
+static void poll_by_the_thousand(int fd)
+{
+	struct rlimit r = { 2 * POLLS, 2 * POLLS };
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+
+	CHECK(!setrlimit(RLIMIT_NOFILE, &r));
+	for (int i = 0; i < POLLS && !test_failures(); i++)
+		CHECK(!epoll_ctl(epoll_create1(EPOLL_CLOEXEC), EPOLL_CTL_ADD,
+				 fd, &e));
+}
+
+static void poll_the_file(struct abuse *a)
+{
+	poll_by_the_thousand(a->fd);
+}
+
+static void poll_its_event(struct abuse *a)
+{
+	struct nfcomms_eventfd e = {
+		.size = sizeof(e),
+		.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	};
+
+	CHECK_EQ(control(a->fd, NFCOMMS_IOC_EVENTFD, &e), 0);
+	poll_by_the_thousand(e.fd);
+}
+
+/* Regions whose memory goes away below them. */
+static void unmap_much(const struct abuse *a)
+{
+	uint8_t *p = small_pages(PIECES * PIECE, 1);
+
+	for (int i = 0; i < PIECES; i++)
+		CHECK_EQ(registers(a->fd, p + i * PIECE, PIECE), 0);
+	munmap(p, PIECES * PIECE);
+}
+
+/* Processes that start and are stopped. */
+static void start_and_stop(const struct abuse *a)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+	struct nfc_control c = { .op = NFC_CONTROL_START,
+				 .b = 1,
+				 .name = "hold" };
+	struct nfcomms_completion out;
+
+	memcpy(op.payload, &c, sizeof(c));
+	CHECK_EQ(call(a->fd, &op, &out), 0);
+	memcpy(&c, out.payload, sizeof(c));
+	CHECK_EQ(c.status, NFC_OK);
+	c = (struct nfc_control){ .op = NFC_CONTROL_STOP, .a = c.a };
+	memcpy(op.payload, &c, sizeof(c));
+	CHECK_EQ(outcome(a->fd, &op), NFC_OK);
 }
 
 /* The activity of an abuser, until it is to end. */
@@ -307,27 +392,26 @@ static void check_fair(const char *name, const struct role *role, suffer *victim
 	check_pins();
 }
 
-/* The action of an abuser, and that of its victim. */
-#define FAIR(name, again_, victim)                                          \
-	CASE(name)                                                          \
-	{                                                                   \
-		check_fair(#name,                                           \
-			   &(struct role){ .again = again_, .threads = 1 }, \
-			   victim);                                         \
+/* An abuser prepares and repeats this, with so many threads; its victim does that. */
+#define FAIR(name, prepare_, again_, threads_, victim)            \
+	CASE(name)                                                \
+	{                                                         \
+		check_fair(#name,                                 \
+			   &(struct role){ .prepare = prepare_,   \
+					   .again = again_,       \
+					   .threads = threads_ }, \
+			   victim);                               \
 	}
 
-FAIR(control_requests, ask, echo)
-FAIR(control_requests_beside_others, ask, request)
-FAIR(messages, say, echo)
-FAIR(transfers, move_much, echo)
-FAIR(registered_memory, register_much, echo)
-FAIR(files_and_channels, come_and_go, echo)
-
-CASE(cancels)
-{
-	check_fair("cancels",
-		   &(struct role){ .prepare = wait_by_the_thousand,
-				   .again = cancel_much,
-				   .threads = CANCELLERS },
-		   echo);
-}
+FAIR(control_requests, NULL, ask, 1, echo)
+FAIR(control_requests_beside_others, NULL, ask, 1, request)
+FAIR(messages, NULL, say, 1, echo)
+FAIR(transfers, NULL, move_much, 1, echo)
+FAIR(registered_memory, NULL, register_much, 1, echo)
+FAIR(files_and_channels, NULL, come_and_go, 1, echo)
+FAIR(cancels, wait_by_the_thousand, cancel_much, CANCELLERS, echo)
+FAIR(faults_that_wait, prepare_to_stall, stall_and_cancel, 1, echo)
+FAIR(polls, poll_the_file, say, 1, echo)
+FAIR(polls_of_an_eventfd, poll_its_event, say, 1, echo)
+FAIR(memory_that_goes_away, NULL, unmap_much, 1, echo)
+FAIR(processes, NULL, start_and_stop, 1, request)
