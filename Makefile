@@ -149,6 +149,11 @@ package: deps-build ## build the Debian packages in bin/: daemon and tools, libr
 image: deps-build ## build the container image in bin/
 	@deploy/container/build.sh bin
 
+.PHONY: release
+release: deps ## a release of VERSION (v1.2.3) in bin/VERSION: packages, apt repository, image, materials, checksums; KEY signs
+	@scripts/deps.sh packages
+	@scripts/release.sh $(VERSION)
+
 .PHONY: test-packages
 test-packages: deps-build ## the packages in a booted Debian, the image in a container, the module as DKMS builds it
 	@scripts/deps.sh packages

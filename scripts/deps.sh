@@ -54,6 +54,8 @@ fi
 if [ "$what" = packages ]; then
 	need dkms dkms
 	need dpkg-deb dpkg
+	need gpg gpg
+	need gpg-agent gpg-agent
 	need objdump binutils
 	need mmdebstrap mmdebstrap
 	need systemd-nspawn systemd-container

@@ -156,6 +156,15 @@ inside "cp /src/good.yaml $file && systemctl reload nfcommsd"
 check "without the socket unit the daemon makes its own" inside 'systemctl mask --now nfcommsd.socket && systemctl restart nfcommsd && nfctl list && runuser -u alice nfctl list'
 inside 'systemctl unmask nfcommsd.socket && systemctl restart nfcommsd'
 
+mkdir -m 700 "$work/gpg"
+signer() { gpg --homedir "$work/gpg" --batch "$@"; }
+repository() {
+	signer --passphrase '' --quick-gen-key packages@example.org ed25519 sign 1d &&
+		cp -r "$work/newer" "$root/src/apt" && GNUPGHOME=$work/gpg deploy/debian/repository.sh "$root/src/apt" \
+		"$(signer --list-secret-keys --with-colons | sed -n 's/^fpr:*\([0-9A-F]*\):$/\1/p' | head -n 1)" &&
+		gpgconf --homedir "$work/gpg" --kill gpg-agent
+}
+check "a signed repository of the newer packages" repository
 rm "$root"/src/bin/*.deb && cp "$work"/newer/*.deb "$root/src/bin/"
 check "an upgrade" literally install
 check "it runs the new version" inside 'nfctl version | grep -F "+1"'
@@ -165,7 +174,10 @@ check "it reboots" reboot
 check "the daemon is there after a reboot" until_ inside 'runuser -u alice nfctl list | grep -qE "^sim1 +ready"'
 
 check "removed, it leaves the configuration alone" inside "apt remove nfcomms && test -e $file && ! systemctl is-active nfcommsd && test ! -e /usr/bin/nfctl"
-check "installed again" inside 'apt install ./bin/nfcomms_*.deb && nfctl list | grep -qE "^sim1 +ready"'
+check "the page's repository" literally repository
+check "installed from it, the daemon has its configuration again" inside 'nfctl list | grep -qE "^sim1 +ready"'
+check "a repository that was changed after it was signed is refused" inside 'sed -i "s/^Description: .*/&!/" apt/Packages && ! apt -o APT::Update::Error-Mode=any update'
+inside 'rm -r apt /etc/apt/sources.list.d/nfcomms.list /etc/apt/keyrings/nfcomms.gpg'
 check "the page's purge" literally purge
 check "nothing is left" now_and_before
 
