@@ -257,6 +257,27 @@ func TestSocketActivationRefuses(t *testing.T) {
 	}
 }
 
+// TestSocketActivationMode: a mode that the configuration names, and that the socket of systemd does
+// not have, is refused.
+func TestSocketActivationMode(t *testing.T) {
+	for key, name := range map[string]string{"socket": "control", "http": "metrics"} {
+		p := newProcess(t, "--"+key+"-mode", "0640")
+		path := filepath.Join(p.dir, "activated")
+		l, err := net.Listen("unix", path)
+		require.NoError(t, err)
+		defer l.Close()
+		require.NoError(t, os.Chmod(path, 0o600))
+		p.activate(name, l)
+		require.Equal(t, exitFailed, p.end())
+		require.Contains(t, p.log.String(), "--"+key+"-mode: "+key+".mode: systemd made "+path+
+			" with mode 0600, not 0640: set SocketMode= in its unit")
+		require.NoError(t, os.Chmod(path, 0o640))
+		p.activate(name, l)
+		p.await("READY=1")
+		p.stop()
+	}
+}
+
 // TestConnectionLimits: a listener that is full closes what comes at once, and
 // one user cannot take all of it.
 func TestConnectionLimits(t *testing.T) {

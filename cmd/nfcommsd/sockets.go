@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,6 +50,8 @@ func openSockets(conf *config.Loaded) (*sockets, error) {
 		l, bad := openWeb(conf.HTTP)
 		s.web, err = add(s.web, l, err, wrap("http.address", bad))
 	}
+	err = errors.Join(err, sameMode(conf, "socket.mode", conf.Socket.Mode, given[listen.Control]),
+		sameMode(conf, "http.mode", conf.HTTP.Mode, given[listen.Metrics]))
 	switch {
 	case err != nil:
 	case len(s.remote) > 0 && conf.TCP.Files.Certificate == "":
@@ -63,6 +66,19 @@ func openSockets(conf *config.Loaded) (*sockets, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// sameMode refuses a mode that the configuration names for sockets of systemd that have another.
+func sameMode(conf *config.Loaded, key string, want fs.FileMode, given []net.Listener) error {
+	for _, l := range given {
+		path := l.Addr().String()
+		info, err := os.Stat(path)
+		if err != nil || info.Mode()&fs.ModeSocket == 0 || info.Mode().Perm() == want || !conf.Given(key) {
+			continue // TCP, a name without a file, or nothing to compare
+		}
+		return conf.Wrong(key, fmt.Errorf("systemd made %s with mode %04o, not %04o: set SocketMode= in its unit", path, info.Mode().Perm(), want))
+	}
+	return nil
 }
 
 // openWeb opens the address of the metrics.

@@ -134,6 +134,9 @@ func (l *Loaded) apply(values map[string]given) error {
 	return errors.Join(wrong...)
 }
 
+// Given is true for a setting that the file, the environment or a flag has.
+func (l *Loaded) Given(key string) bool { return l.from[key] != "" }
+
 // Wrong says of what is wrong with a setting which one it is and where it comes
 // from. Nil stays nil.
 func (l *Loaded) Wrong(key string, err error) error {
