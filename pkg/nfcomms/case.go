@@ -35,7 +35,8 @@ type Case struct {
 
 // Try lets the case take effect now, if it is ready, and reports whether it did. It does not wait
 // for the other end; a transfer that has begun it waits for. While another call receives, a case
-// that receives is not ready.
+// that receives is not ready. A case that sends asks the device, and where that does not answer
+// waits until it is lost, see Channel.
 func (c Case) Try() (bool, error) {
 	if c.try == nil {
 		return c.fallback, nil

@@ -18,6 +18,11 @@ import (
 // ErrWithdrawn; if the target took it meanwhile, the call returns nil. The one
 // exception is ErrDeviceLost of a message, after which its outcome is unknown.
 //
+// So a send waits, beyond its context, for a device that does not answer, until that
+// is lost: 1.5 s after its last heartbeat, or 7.5 heartbeats if those take longer, and
+// 5.5 s for the device of another node. The same holds for a transfer that has begun,
+// for a try that sends, and for Close.
+//
 // The arguments of a call belong to it until it returns.
 type Channel struct {
 	dev *Device
@@ -54,7 +59,8 @@ func (c *Channel) Name() string { return c.name }
 
 // Send gives one message of at most MessageSize bytes and returns nil once the
 // target took it. ErrTooLarge if the message is longer, ErrKindMismatch if the
-// target reads a transfer.
+// target reads a transfer. Where the device does not answer it may return later than
+// ctx ends, see Channel.
 func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	err := fits(msg)
 	if err == nil {
@@ -132,7 +138,8 @@ func (c *Channel) leave() {
 }
 
 // Close closes both halves; the target may be subscribed again. See
-// CloseReceive. It is idempotent.
+// CloseReceive. It is idempotent, and waits for a device that does not answer until
+// that is lost, see Channel.
 func (c *Channel) Close() error {
 	c.sendClosed.Store(true)
 	c.endAdapter()

@@ -458,8 +458,8 @@ func (d *Device) reset(ctx context.Context, e *epoch) error {
 }
 
 // Close ends every pending call with ErrClosed, stops the device and releases
-// all it held. It waits for functions that work in an extended rendezvous. It is
-// idempotent.
+// all it held. It waits for functions that work in an extended rendezvous, and one
+// second for a process of "sim:" that computes. It is idempotent.
 func (d *Device) Close() error {
 	if d.shared {
 		d.closeAll()

@@ -28,7 +28,8 @@ import (
 // aborts as it does SendInd and ReceiveInd.
 //
 // Select costs more than a plain call: to ask a target whether it is ready
-// takes a message there and back.
+// takes a message there and back. Where the device does not answer that, Select with
+// a case that sends returns when it is lost, see Channel, also with Default.
 //
 // A send that comes after a waiting Select waits until the target was ready for
 // that Select, or it chose another case: see SendCase.
