@@ -19,7 +19,7 @@ func newChannels(a *app) *cobra.Command {
 	var waiting bool
 	cmd := &cobra.Command{
 		Use: "channels [DEVICE]", GroupID: groupLook,
-		Short: "List the open channels of a device, or of all, and who waits for what",
+		Short: "List the open channels of a device, or of all, and the calls that wait",
 		Long: `List the open channels of a device, or of all. With --waiting only those on which
 somebody waits, and of each direction what it waits for: where its transaction
 stands, how long the call in front has slept, and who queues behind it.`,

@@ -8,5 +8,5 @@
 //	nfctl send sim0 1 hello    one message to a target
 //	nfctl doctor               what is wrong with this host, and how to mend it
 //
-// docs/nfctl.md has every key of its output and every exit code.
+// nfctl explain has every key of its output, docs/nfctl.md every exit code.
 package main

@@ -31,11 +31,7 @@ func tree() *cobra.Command {
 
 // blocks are the parts of the document that the code knows.
 func blocks() map[string]string {
-	b := map[string]string{"commands": commandBlock(), "exit": exitBlock(), "environment": environmentBlock(), "checks": checkBlock()}
-	for command, r := range outputs {
-		b["keys "+command] = keyBlock(r)
-	}
-	return b
+	return map[string]string{"commands": commandBlock(), "exit": exitBlock(), "environment": environmentBlock(), "checks": checkBlock()}
 }
 
 func commandBlock() string {
@@ -76,19 +72,10 @@ func checkBlock() string {
 	return b.String()
 }
 
-func keyBlock(r record) string {
-	var b strings.Builder
-	b.WriteString("| key | type | meaning |\n|---|---|---|\n")
-	for _, k := range keysOf(r) {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.path, k.kind, k.doc)
-	}
-	return b.String()
-}
-
 var block = regexp.MustCompile(`(?s)<!-- begin (.*?) -->\n(.*?)<!-- end -->`)
 
-// TestDocs holds docs/nfctl.md to the code: commands, exit codes, environment,
-// checks and the keys of every command. -update writes them.
+// TestDocs holds docs/nfctl.md to the code: commands, exit codes, environment
+// and checks. -update writes them.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile(docsFile)
 	require.NoError(t, err)

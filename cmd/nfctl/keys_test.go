@@ -14,77 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// key is one key of a command's JSON and YAML.
-type key struct {
-	// path is "devices[].state".
-	path string
-	// kind is "string", "integer", "number", "boolean", "object" or "list",
-	// with " or null".
-	kind string
-	// doc is what it means, from the field's doc tag.
-	doc string
-}
-
-// keysOf lists the keys of a record in the order of its fields.
-func keysOf(r record) []key {
-	return appendKeys(nil, "", reflect.TypeOf(r))
-}
-
-func appendKeys(keys []key, prefix string, t reflect.Type) []key {
-	fields(t, func(f reflect.StructField, name string) {
-		path := prefix + name
-		kind, element := kindOf(f.Type)
-		keys = append(keys, key{path, kind, f.Tag.Get("doc")})
-		if element == nil {
-			return
-		}
-		if strings.HasPrefix(kind, "list") {
-			path += "[]"
-		}
-		keys = appendKeys(keys, path+".", element)
-	})
-	return keys
-}
-
-// kindOf names a type; element is what has keys of its own in it.
-func kindOf(t reflect.Type) (kind string, element reflect.Type) {
-	switch t.Kind() {
-	case reflect.Pointer:
-		kind, element = kindOf(t.Elem())
-		return kind + " or null", element
-	case reflect.Slice:
-		_, element = kindOf(t.Elem())
-		if element == nil {
-			inner, _ := kindOf(t.Elem())
-			return "list of " + inner, nil
-		}
-		return "list", element
-	case reflect.Struct:
-		return "object", t
-	case reflect.Bool:
-		return "boolean", nil
-	case reflect.String:
-		return "string", nil
-	case reflect.Float64:
-		return "number", nil
-	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64:
-		return "integer", nil
-	}
-	panic(fmt.Sprintf("no kind for %v", t))
-}
-
-// outputs are the records of all commands that write any.
-var outputs = map[string]record{
-	"fabric": fabricRecord{}, "fabric link test": linkTestRecord{}, "fabric link cut": linkRecord{},
-	"reg": registerRecord{}, "reg wait": interruptRecord{},
-	"list": listRecord{}, "info": infoRecord{}, "channels": channelsRecord{}, "programs": programsRecord{},
-	"top": topRecord{}, "ping": pingRecord{}, "latency": latencyLayersRecord{}, "events": eventRecord{}, "health": healthRecord{},
-	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "verify": verifyRecord{}, "version": versionRecord{},
-	"open": openedRecord{}, "close": openedRecord{}, "send": messageRecord{}, "receive": messageRecord{},
-	"reset": changedRecord{}, "resume": changedRecord{}, "drain": drainRecord{}, "load": loadRecord{},
-	"start": processRecord{}, "stop": stoppedRecord{}, "program": programRecord{}, "ps": psRecord{}, "groups": groupsRecord{},
-}
-
 // deviations lists where a decoded document is not what a record's keys say.
 func deviations(path string, doc any, r record) []string {
 	return appendDeviations(nil, path, doc, reflect.TypeOf(r))
@@ -160,19 +89,6 @@ func appendObject(found []string, path string, m map[string]any, t reflect.Type)
 	return found
 }
 
-// fields calls do for each field of a record that has a key.
-func fields(t reflect.Type, do func(f reflect.StructField, name string)) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		switch name := f.Tag.Get("json"); {
-		case f.Anonymous:
-			fields(f.Type, do)
-		case f.IsExported():
-			do(f, name)
-		}
-	}
-}
-
 func TestDeviationsAreFound(t *testing.T) {
 	good := map[string]any{"device": "x", "node": "", "programs": []any{"p"}}
 	require.Empty(t, deviations("", good, programsRecord{}))
@@ -194,11 +110,11 @@ func TestKeysAreDocumented(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	for command, r := range outputs {
 		for _, k := range keysOf(r) {
-			last := k.path[strings.LastIndex(k.path, ".")+1:]
-			require.Regexp(t, form, last, "%s: %s", command, k.path)
-			require.NotEmpty(t, k.doc, "%s: %s", command, k.path)
-			if strings.HasPrefix(k.kind, "number") {
-				require.Regexp(t, `_(seconds|per_second|ratio)$`, last, "%s: %s", command, k.path)
+			last := k.Path[strings.LastIndex(k.Path, ".")+1:]
+			require.Regexp(t, form, last, "%s: %s", command, k.Path)
+			require.NotEmpty(t, k.Doc, "%s: %s", command, k.Path)
+			if strings.HasPrefix(k.Type, "number") {
+				require.Regexp(t, `_(seconds|per_second|ratio)$`, last, "%s: %s", command, k.Path)
 			}
 		}
 	}

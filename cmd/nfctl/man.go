@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +28,17 @@ reproduced.`,
 				return usageError{err}
 			}
 			cmd.Root().DisableAutoGenTag = true
+			explainAll(cmd.Root())
 			return manual.Write(cmd.Root(), "1", args[0], date)
 		},
+	}
+}
+
+// explainAll adds to the texts of the commands below cmd the keys of their output.
+func explainAll(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		_, name, _ := strings.Cut(c.CommandPath(), " ")
+		c.Long = explained(name, cmp.Or(c.Long, c.Short))
+		explainAll(c)
 	}
 }

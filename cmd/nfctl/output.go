@@ -11,7 +11,7 @@ import (
 )
 
 // record is one document of a command's output. Its fields are the JSON and
-// YAML keys, docs/nfctl.md lists them.
+// YAML keys, nfctl explain lists them.
 type record interface {
 	// table writes the record for a person.
 	table(p *printer)

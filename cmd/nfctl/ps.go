@@ -43,7 +43,7 @@ type holderRecord struct {
 func newPs(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "ps [DEVICE]", GroupID: groupLook,
-		Short: "Show who holds a device: its processes and their targets, and who uses them",
+		Short: "Show the users of a device: its processes, their targets and the holders of those",
 		Long: `Show who holds a device, or all: the device processes that clients of the server
 started, with their targets, and the channels that are open to targets, with
 their holders. Processes that the application started are its own affair; one

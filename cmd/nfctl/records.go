@@ -13,7 +13,7 @@ import (
 )
 
 // The records below are the output of more than one command. Their doc tags are
-// the text of docs/nfctl.md.
+// the text of nfctl explain and of the manual pages.
 
 // deviceRecord is a device.
 type deviceRecord struct {

@@ -45,7 +45,7 @@ func newRoot(a *app) *cobra.Command {
 	)
 	root.AddCommand(
 		newList(a), newInfo(a), newChannels(a), newPrograms(a), newPs(a), newGroups(a), newFabric(a), newTop(a), newPing(a), newLatency(a),
-		newEvents(a), newHealth(a), newDoctor(a), newSelftest(a), newVerify(a), newVersion(a),
+		newEvents(a), newHealth(a), newDoctor(a), newSelftest(a), newVerify(a), newVersion(a), newExplain(a),
 		newOpen(a), newClose(a), newSend(a), newReceive(a),
 		newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a), newProgram(a), newReg(a),
 		newMan(a),
