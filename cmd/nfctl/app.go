@@ -72,7 +72,7 @@ func (a *app) flags(f *pflag.FlagSet) {
 // environment.
 func (a *app) start(cmd *cobra.Command) error {
 	flags := cmd.Root().PersistentFlags()
-	// Who names one of them on the command line means it, not the other's variable.
+	// A flag of the command line wins over the variable of the other flag.
 	placed := flags.Changed("address") || flags.Changed("device")
 	for name, env := range flagEnv {
 		f := flags.Lookup(name)

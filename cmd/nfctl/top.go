@@ -158,7 +158,7 @@ func topDevice(d *nfcommsv1.Device, g *nfcommsv1.GetDiagnosticsResponse, rates r
 	}
 }
 
-// ratesOf compares counters. What was not there before has no rate yet.
+// ratesOf compares counters. A channel that was not there before has no rate yet.
 func ratesOf(before, now *nfcommsv1.ChannelStats, interval float64) ratesRecord {
 	if before == nil || now == nil || interval <= 0 {
 		return ratesRecord{}

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// serviceUser is whom the units run the daemon as.
+	// serviceUser is the user of the daemon in the systemd units.
 	serviceUser = "nfcomms"
-	// anyUser trusts whoever serves.
+	// anyUser trusts a server of any user.
 	anyUser = "*"
 )
 

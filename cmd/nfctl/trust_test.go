@@ -30,8 +30,7 @@ func TestWhoMayServe(t *testing.T) {
 	require.ErrorContains(t, err, "--server-user")
 }
 
-// TestAnotherUserServes: nothing is sent to one who may not, and the error says
-// who it is.
+// TestAnotherUserServes: nothing is sent to the server of another user, and the error names that user.
 func TestAnotherUserServes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
