@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,18 +22,17 @@ type listRecord struct {
 func newList(a *app) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"devices"}, GroupID: groupLook,
+		Use: "list [DEVICE...]", Aliases: []string{"devices"}, GroupID: groupLook,
 		Short: "List the devices",
-		Long: `List the devices. With --watch each is shown as it is, then again whenever its
-state changes, until interrupted: as JSON and YAML one device a document.`,
-		Args: cobra.NoArgs,
-		RunE: a.connected(func(ctx context.Context, c *control.Client, _ []string) error {
-			if watch {
-				return a.watchDevices(ctx, c)
+		Long: `List the devices, or those that are named. With --watch each is shown as it is, then
+again whenever its state changes, until interrupted: as JSON and YAML one device a
+document.`,
+		ValidArgsFunction: a.completeDevices,
+		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+			devices, err := a.namedDevices(ctx, c, args)
+			if watch && err == nil {
+				return a.watchDevices(ctx, c, args)
 			}
-			ctx, cancel := a.limited(ctx)
-			defer cancel()
-			devices, err := listDevices(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -52,9 +52,26 @@ type watchedRecord struct{ deviceRecord }
 
 func (r watchedRecord) table(p *printer) { listRecord{[]deviceRecord{r.deviceRecord}}.table(p) }
 
-// watchDevices prints devices as they are and as they change, without their
+// namedDevices returns the devices of these names, or all if there is no name.
+func (a *app) namedDevices(ctx context.Context, c *control.Client, names []string) (devices []*nfcommsv1.Device, err error) {
+	ctx, cancel := a.limited(ctx)
+	defer cancel()
+	if len(names) == 0 {
+		return listDevices(ctx, c)
+	}
+	for _, name := range names {
+		d, err := c.Devices.GetDevice(ctx, &nfcommsv1.GetDeviceRequest{Name: deviceName(name)})
+		if err != nil {
+			return nil, err
+		}
+		devices = append(devices, d.GetDevice())
+	}
+	return devices, nil
+}
+
+// watchDevices prints the devices of these names, or all, as they are and as they change, without their
 // counters, until the context ends.
-func (a *app) watchDevices(ctx context.Context, c *control.Client) error {
+func (a *app) watchDevices(ctx context.Context, c *control.Client, names []string) error {
 	stream, err := c.Devices.WatchDevices(ctx, &nfcommsv1.WatchDevicesRequest{})
 	if err != nil {
 		return err
@@ -62,7 +79,8 @@ func (a *app) watchDevices(ctx context.Context, c *control.Client) error {
 	out := a.series()
 	for {
 		m, err := stream.Recv()
-		if err == nil && m.GetDevice() != nil {
+		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return deviceName(name) == m.GetDevice().GetName() })
+		if err == nil && m.GetDevice() != nil && named {
 			err = out.print(watchedRecord{deviceOf(m.GetDevice())})
 		}
 		if err != nil {
