@@ -124,7 +124,7 @@ var registry struct {
 	sync.RWMutex
 	open  map[string]OpenFunc
 	check map[string]func(Address) error
-	list  map[string]ListFunc
+	list  map[string]listFunc
 }
 
 // Register makes a back end reachable under a scheme. Back ends call it from

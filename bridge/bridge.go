@@ -190,9 +190,9 @@ type Channel interface {
 	// Delivered returns the counter of the messages that a half delivers, or of its transfers: the
 	// same value as in Stats, for callers that read it at every call.
 	Delivered(half abi.Direction, transfers bool) *atomic.Uint64
-	// Halves describes the current state of both halves, by abi.Direction: the waiting calls and
+	// Halves describes the current state of both halves: the waiting calls and
 	// the offer. It takes no lock that a message needs.
-	Halves() [2]Half
+	Halves() Both[Half]
 }
 
 // Region is memory that was made known to a device once: transfers whose buffer is inside, all of

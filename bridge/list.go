@@ -19,16 +19,16 @@ type Found struct {
 	Err error
 }
 
-// ListFunc returns the devices of a back end that are on this host, in order. Where
+// listFunc returns the devices of a back end that are on this host, in order. Where
 // there is none it may return one with an error that names what is missing.
-type ListFunc func(ctx context.Context) []Found
+type listFunc func(ctx context.Context) []Found
 
 // RegisterList adds what Devices asks about a scheme. Back ends call it from init.
-func RegisterList(scheme string, list ListFunc) {
+func RegisterList(scheme string, list listFunc) {
 	registry.Lock()
 	defer registry.Unlock()
 	if registry.list == nil {
-		registry.list = make(map[string]ListFunc)
+		registry.list = make(map[string]listFunc)
 	}
 	registry.list[scheme] = list
 }

@@ -15,34 +15,34 @@ type PathStats struct {
 
 // ChannelStats counts what a channel did, and what it does now.
 type ChannelStats struct {
-	Direct   [2]PathStats // by abi.Direction
-	Indirect [2]PathStats // by abi.Direction
-	Lists    uint64       // gather lists sent
-	Repeated uint64       // rounds sent again on the device's request
-	Sleeps   uint64       // times a call had to sleep
+	Direct   Both[PathStats]
+	Indirect Both[PathStats]
+	Lists    uint64 // gather lists sent
+	Repeated uint64 // rounds sent again on the device's request
+	Sleeps   uint64 // times a call had to sleep
 	// Registered counts transfers that were begun with memory of a region.
 	Registered uint64
 
-	// Waiting is the number of calls that wait now, by abi.Direction: asleep,
+	// Waiting is the number of calls that wait now, by direction: asleep,
 	// for room in a ring, or for their turn behind another call.
-	Waiting [2]int
-	// Transfers is the number of transfers under way now, by abi.Direction:
+	Waiting Both[int]
+	// Transfers is the number of transfers under way now, by direction:
 	// offered by the host, or moving.
-	Transfers [2]int
+	Transfers Both[int]
 	// InFlight is the number of gather lists that were sent and not acked, by
-	// abi.Direction of their transfer. A transfer's credit is Info.Window
+	// the direction of their transfer. A transfer's credit is Info.Window
 	// less this. Zero where a driver sends the lists and does not report it.
-	InFlight [2]int
+	InFlight Both[int]
 }
 
 // Add adds what another channel did and does.
 func (s *ChannelStats) Add(other ChannelStats) {
-	for d := range s.Direct {
-		s.Direct[d].add(other.Direct[d])
-		s.Indirect[d].add(other.Indirect[d])
-		s.Waiting[d] += other.Waiting[d]
-		s.Transfers[d] += other.Transfers[d]
-		s.InFlight[d] += other.InFlight[d]
+	for d := range abi.Direction(2) {
+		s.Direct.Of(d).add(*other.Direct.Of(d))
+		s.Indirect.Of(d).add(*other.Indirect.Of(d))
+		*s.Waiting.Of(d) += *other.Waiting.Of(d)
+		*s.Transfers.Of(d) += *other.Transfers.Of(d)
+		*s.InFlight.Of(d) += *other.InFlight.Of(d)
 	}
 	s.Lists += other.Lists
 	s.Repeated += other.Repeated
@@ -90,16 +90,16 @@ type Stats struct {
 type MailboxStats struct {
 	// Slots is the size of each ring.
 	Slots int
-	// Used is the number of slots that the sender may not write, by abi.Direction: their
+	// Used is the number of slots that the sender may not write, by direction: their
 	// messages are not yet reported as consumed. The rest are the credits of the ring.
-	Used [2]int
+	Used Both[int]
 }
 
 // Profile describes how the calls of all channels of a device went since Open, the
 // control channel excluded.
 type Profile struct {
-	Direct   [2]PathProfile // by abi.Direction
-	Indirect [2]PathProfile // by abi.Direction
+	Direct   Both[PathProfile]
+	Indirect Both[PathProfile]
 }
 
 // PathProfile describes one direction of one path: why calls failed, and how

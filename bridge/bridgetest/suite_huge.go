@@ -65,7 +65,7 @@ func hugeSparse(e *Env, dev bridge.Device, n uint64) uint64 {
 	require.Equal(e, n, count)
 	require.Equal(e, hash, got, "content changed on the way")
 	st := sink.Stats()
-	require.Equal(e, n, st.Indirect[abi.H2D].Bytes)
+	require.Equal(e, n, st.Indirect.H2D.Bytes)
 	return st.Lists
 }
 

@@ -51,12 +51,12 @@ func statsAddUp(e *Env) {
 		st, n := ch.Stats(), uint64(10*(i+1))
 		for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
 			failed := uint64(1 - i)
-			require.Equal(e, bridge.PathStats{Messages: n, Bytes: n * (n - 1) / 2, Errors: failed}, st.Direct[half])
-			require.Equal(e, bridge.PathStats{Messages: n, Bytes: 4500 * n * (n - 1), Errors: failed}, st.Indirect[half])
-			require.Equal(e, st.Direct[half].Messages, ch.Delivered(half, false).Load())
-			require.Equal(e, st.Indirect[half].Messages, ch.Delivered(half, true).Load())
-			sum.Direct[half].Messages += st.Direct[half].Messages
-			sum.Indirect[half].Bytes += st.Indirect[half].Bytes
+			require.Equal(e, bridge.PathStats{Messages: n, Bytes: n * (n - 1) / 2, Errors: failed}, *st.Direct.Of(half))
+			require.Equal(e, bridge.PathStats{Messages: n, Bytes: 4500 * n * (n - 1), Errors: failed}, *st.Indirect.Of(half))
+			require.Equal(e, st.Direct.Of(half).Messages, ch.Delivered(half, false).Load())
+			require.Equal(e, st.Indirect.Of(half).Messages, ch.Delivered(half, true).Load())
+			sum.Direct.Of(half).Messages += st.Direct.Of(half).Messages
+			sum.Indirect.Of(half).Bytes += st.Indirect.Of(half).Bytes
 		}
 		sum.Lists += st.Lists
 	}
@@ -66,8 +66,8 @@ func statsAddUp(e *Env) {
 	st := dev.Stats()
 	require.Equal(e, base.Channels+1, st.Channels)
 	for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
-		require.GreaterOrEqual(e, st.Direct[half].Messages, sum.Direct[half].Messages)
-		require.Equal(e, base.Indirect[half].Bytes+sum.Indirect[half].Bytes, st.Indirect[half].Bytes)
+		require.GreaterOrEqual(e, st.Direct.Of(half).Messages, sum.Direct.Of(half).Messages)
+		require.Equal(e, base.Indirect.Of(half).Bytes+sum.Indirect.Of(half).Bytes, st.Indirect.Of(half).Bytes)
 	}
 	require.Equal(e, base.Lists+sum.Lists, st.Lists)
 	require.Zero(e, st.Faults)
@@ -86,10 +86,10 @@ func statsWaiting(e *Env) {
 		calls = append(calls, Call("Send", func() error { return ch.Send(ctx, nil) }))
 	}
 	calls = append(calls, Call("Receive", func() error { _, err := ch.Receive(ctx, nil); return err }))
-	e.Until("all wait", func() bool { return ch.Stats().Waiting == [2]int{senders, 1} })
+	e.Until("all wait", func() bool { return ch.Stats().Waiting == bridge.Both[int]{H2D: senders, D2H: 1} })
 	st := dev.Stats()
 	require.Equal(e, senders+1, st.Blocked)
-	require.Equal(e, [2]int{senders, 1}, st.Waiting)
+	require.Equal(e, bridge.Both[int]{H2D: senders, D2H: 1}, st.Waiting)
 	require.Zero(e, st.Transfers)
 	cancel()
 	for _, c := range calls {
@@ -99,9 +99,9 @@ func statsWaiting(e *Env) {
 	move := Call("SendInd", func() error { return ch.SendInd(ctx, make([]byte, 100_000)) })
 	e.UntilBlocked(dev, 1)
 	st = dev.Stats()
-	require.Equal(e, [2]int{abi.H2D: 1}, st.Transfers)
-	require.LessOrEqual(e, st.InFlight[abi.H2D], dev.Info().Window)
-	require.Zero(e, st.InFlight[abi.D2H])
+	require.Equal(e, bridge.Both[int]{H2D: 1}, st.Transfers)
+	require.LessOrEqual(e, st.InFlight.H2D, dev.Info().Window)
+	require.Zero(e, st.InFlight.D2H)
 	cancel()
 	e.IsWithdrawn(e.Wait(move), context.Canceled)
 	st = dev.Stats()
@@ -116,8 +116,8 @@ func statsWaiting(e *Env) {
 func statsHalves(e *Env) {
 	dev := e.device("")
 	ch := e.Ports(dev, "hold", 1)[0]
-	idle := bridge.Half{State: ch.Halves()[abi.H2D].State}
-	require.Equal(e, [2]bridge.Half{idle, idle}, ch.Halves())
+	idle := bridge.Half{State: ch.Halves().H2D.State}
+	require.Equal(e, bridge.Both[bridge.Half]{H2D: idle, D2H: idle}, ch.Halves())
 	ctx, cancel := context.WithCancel(e.Ctx())
 	var calls []*Pending
 	for range 3 {
@@ -126,17 +126,15 @@ func statsHalves(e *Env) {
 	calls = append(calls, Call("Receive", func() error { _, err := ch.Receive(ctx, nil); return err }))
 	h := e.halves(ch, [2]int{3, 1}, [2]bridge.HalfState{bridge.HalfOffered, bridge.HalfIdle})
 	if known := idle.State != bridge.HalfUnknown; known {
-		require.NotZero(e, h[abi.H2D].Transaction)
-		require.Zero(e, h[abi.D2H].Transaction)
-		for d := range h {
-			e.Until("the first sleeps", func() bool { return ch.Halves()[d].Slept > 0 })
-		}
+		require.NotZero(e, h.H2D.Transaction)
+		require.Zero(e, h.D2H.Transaction)
+		e.Until("the first sleep", func() bool { h := ch.Halves(); return h.H2D.Slept > 0 && h.D2H.Slept > 0 })
 	}
 	cancel()
 	for _, c := range calls {
 		e.IsWithdrawn(e.Wait(c), context.Canceled)
 	}
-	require.Equal(e, [2]bridge.Half{idle, idle}, ch.Halves())
+	require.Equal(e, bridge.Both[bridge.Half]{H2D: idle, D2H: idle}, ch.Halves())
 
 	ctx, cancel = context.WithCancel(e.Ctx())
 	move := Call("SendInd", func() error { return ch.SendInd(ctx, make([]byte, 100_000)) })
@@ -146,26 +144,33 @@ func statsHalves(e *Env) {
 	wake := make(chan struct{}, 1)
 	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
 		require.NoError(e, ch.Arm(d, wake))
-		require.Equal(e, 1, ch.Halves()[d].Armed)
+		require.Equal(e, 1, armed(ch, d))
 		ch.Disarm(d, wake)
-		require.Zero(e, ch.Halves()[d].Armed)
+		require.Zero(e, armed(ch, d))
 	}
 	require.NoError(e, ch.CloseSend())
-	require.True(e, ch.Halves()[abi.H2D].Closed)
-	require.False(e, ch.Halves()[abi.D2H].Closed)
+	require.True(e, ch.Halves().H2D.Closed)
+	require.False(e, ch.Halves().D2H.Closed)
 	require.NoError(e, dev.Reset(e.Ctx()))
-	require.True(e, ch.Halves()[abi.D2H].Closed)
+	require.True(e, ch.Halves().D2H.Closed)
+}
+
+// armed returns how many waiters are armed on a half.
+func armed(ch bridge.Channel, d abi.Direction) int {
+	h := ch.Halves()
+	return h.Of(d).Armed
 }
 
 // halves waits until so many calls wait and returns the halves, which stand as given or
 // are not reported.
-func (e *Env) halves(ch bridge.Channel, waiting [2]int, states [2]bridge.HalfState) (h [2]bridge.Half) {
+func (e *Env) halves(ch bridge.Channel, waiting [2]int, states [2]bridge.HalfState) (h bridge.Both[bridge.Half]) {
 	e.Helper()
 	e.Until("calls wait", func() bool {
 		h = ch.Halves()
-		for d := range h {
-			known := h[d].State != bridge.HalfUnknown
-			if h[d].Waiting != waiting[d] || known && (h[d].State != states[d] || h[d].Queued != max(waiting[d]-1, 0)) {
+		for d := range abi.Direction(2) {
+			half := h.Of(d)
+			known := half.State != bridge.HalfUnknown
+			if half.Waiting != waiting[d] || known && (half.State != states[d] || half.Queued != max(waiting[d]-1, 0)) {
 				return false
 			}
 		}
@@ -195,15 +200,15 @@ func statsErrors(e *Env) {
 	e.receive(ports[0])
 	st := dev.Stats()
 	p := st.Profile
-	for d := range p.Direct {
-		require.EqualValues(e, 1, p.Direct[d].Errors[abi.ErrWithdrawn])
-		require.EqualValues(e, 1, p.Indirect[d].Errors[abi.ErrWithdrawn])
-		require.Equal(e, st.Direct[d].Errors, total(p.Direct[d].Errors[:]))
-		require.Equal(e, st.Indirect[d].Errors, total(p.Indirect[d].Errors[:]))
+	for d := range abi.Direction(2) {
+		require.EqualValues(e, 1, p.Direct.Of(d).Errors[abi.ErrWithdrawn])
+		require.EqualValues(e, 1, p.Indirect.Of(d).Errors[abi.ErrWithdrawn])
+		require.Equal(e, st.Direct.Of(d).Errors, total(p.Direct.Of(d).Errors[:]))
+		require.Equal(e, st.Indirect.Of(d).Errors, total(p.Indirect.Of(d).Errors[:]))
 	}
-	require.EqualValues(e, 1, p.Direct[abi.H2D].Errors[abi.ErrKind])
-	require.EqualValues(e, 1, p.Indirect[abi.H2D].Errors[abi.ErrSize])
-	require.EqualValues(e, 1, p.Indirect[abi.D2H].Errors[abi.OK])
+	require.EqualValues(e, 1, p.Direct.H2D.Errors[abi.ErrKind])
+	require.EqualValues(e, 1, p.Indirect.H2D.Errors[abi.ErrSize])
+	require.EqualValues(e, 1, p.Indirect.D2H.Errors[abi.OK])
 }
 
 // total adds counters up.
@@ -229,9 +234,9 @@ func statsProfile(e *Env) {
 	}
 	elapsed := time.Since(start)
 	p := dev.Stats().Profile
-	for d := range p.Direct {
-		e.measured(&p.Direct[d], messages, 56, elapsed)
-		e.measured(&p.Indirect[d], transfers, size, elapsed)
+	for d := range abi.Direction(2) {
+		e.measured(p.Direct.Of(d), messages, 56, elapsed)
+		e.measured(p.Indirect.Of(d), transfers, size, elapsed)
 	}
 }
 
@@ -270,9 +275,8 @@ func statsMailboxes(e *Env) {
 	require.Len(e, st.Mailboxes, info.Mailboxes)
 	for i, m := range st.Mailboxes {
 		require.Equal(e, info.Slots, m.Slots)
-		for d, used := range m.Used {
-			require.LessOrEqual(e, 2*used, m.Slots, "mailbox %d, %v", i, abi.Direction(d))
-		}
+		require.LessOrEqual(e, 2*m.Used.H2D, m.Slots, "mailbox %d, h2d", i)
+		require.LessOrEqual(e, 2*m.Used.D2H, m.Slots, "mailbox %d, d2h", i)
 	}
 }
 
@@ -289,10 +293,10 @@ func statsOutlive(e *Env) {
 	st := dev.Stats()
 	require.EqualValues(e, 1, st.Resets)
 	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
-		require.EqualValues(e, 2, st.Indirect[d].Messages)
-		require.EqualValues(e, 2, total(st.Profile.Indirect[d].Durations[:]))
-		require.Zero(e, st.Waiting[d])
-		require.Zero(e, st.Transfers[d])
+		require.EqualValues(e, 2, st.Indirect.Of(d).Messages)
+		require.EqualValues(e, 2, total(st.Profile.Indirect.Of(d).Durations[:]))
+		require.Zero(e, *st.Waiting.Of(d))
+		require.Zero(e, *st.Transfers.Of(d))
 	}
 }
 

@@ -232,9 +232,9 @@ func TestStorm(t *testing.T) {
 	wg.Wait()
 	stop()
 	s := d.Stats()
-	require.EqualValues(t, 800, s.Direct[abi.H2D].Messages)
-	require.EqualValues(t, 800, s.Indirect[abi.H2D].Messages)
-	require.EqualValues(t, 800, s.Direct[abi.D2H].Messages)
+	require.EqualValues(t, 800, s.Direct.H2D.Messages)
+	require.EqualValues(t, 800, s.Indirect.H2D.Messages)
+	require.EqualValues(t, 800, s.Direct.D2H.Messages)
 	require.Zero(t, s.Faults)
 	require.Zero(t, s.Blocked)
 }

@@ -102,7 +102,7 @@ func TestTooManyMessagesBeforeTheChannelIsOpen(t *testing.T) {
 
 // taken reports whether the device took the first control request.
 func taken(d *Device) bool {
-	return d.cur.Load().control.ch.Stats().Direct[abi.H2D].Messages == 1
+	return d.cur.Load().control.ch.Stats().Direct.H2D.Messages == 1
 }
 
 func TestSubscribeOutlivesItsContext(t *testing.T) {

@@ -36,8 +36,8 @@ func TestSendReachesTheDevice(t *testing.T) {
 		f.ack(abi.TypeAck, abi.Ack{Transaction: i + 1, State: abi.StateConsumed})
 		require.NoError(t, wait())
 	}
-	require.EqualValues(t, 3*fakeSlots, c.Stats().Direct[abi.H2D].Messages)
-	require.EqualValues(t, 15*fakeSlots, d.Stats().Direct[abi.H2D].Bytes)
+	require.EqualValues(t, 3*fakeSlots, c.Stats().Direct.H2D.Messages)
+	require.EqualValues(t, 15*fakeSlots, d.Stats().Direct.H2D.Bytes)
 }
 
 func TestSendEveryRefusal(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSendEveryRefusal(t *testing.T) {
 		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status})
 		require.ErrorIs(t, wait(), bridge.Error(status))
 	}
-	require.EqualValues(t, abi.StatusCount-1, c.Stats().Direct[abi.H2D].Errors)
+	require.EqualValues(t, abi.StatusCount-1, c.Stats().Direct.H2D.Errors)
 }
 
 func TestSendLimits(t *testing.T) {
@@ -219,8 +219,8 @@ func TestTrySend(t *testing.T) {
 		require.NoError(t, wait())
 		require.Equal(t, id == 0, ok)
 	}
-	require.EqualValues(t, 1, c.Stats().Direct[abi.H2D].Messages)
-	require.Zero(t, c.Stats().Direct[abi.H2D].Errors)
+	require.EqualValues(t, 1, c.Stats().Direct.H2D.Messages)
+	require.Zero(t, c.Stats().Direct.H2D.Errors)
 	wait := f.async(func() error { return c.Send(context.Background(), nil) })
 	f.expect(fakeMailbox, abi.TypeDirect)
 	ok, err := c.TrySend(nil, nil)

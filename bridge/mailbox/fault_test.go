@@ -226,7 +226,7 @@ func TestCloseOfAChannel(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrClosed)
 	require.ErrorIs(t, c.Arm(abi.H2D, nil), bridge.ErrClosed)
 	require.Zero(t, d.Stats().Channels)
-	require.EqualValues(t, 1, d.Stats().Direct[abi.H2D].Errors, "a channel counts until it is closed")
+	require.EqualValues(t, 1, d.Stats().Direct.H2D.Errors, "a channel counts until it is closed")
 }
 
 // TestTargetIsNamedBeforeItsCloseIsAgreed: the device gave the target to a new process, and said so in

@@ -7,8 +7,8 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// LoggedSlot is a slot that passed a mailbox: the host put it, or took it out of the ring.
-type LoggedSlot struct {
+// loggedSlot is a slot that passed a mailbox: the host put it, or took it out of the ring.
+type loggedSlot struct {
 	Time    time.Duration // since the log began
 	Mailbox int
 	Taken   bool // from the device
@@ -23,7 +23,7 @@ type SlotLog struct {
 	most  int
 
 	mu    sync.Mutex
-	slots []LoggedSlot
+	slots []loggedSlot
 }
 
 // LogSlots begins a log of at most so many slots, from now on and over resets. It is for tests: while
@@ -42,7 +42,7 @@ func (d *Device) LogSlots(most int) *SlotLog {
 func (l *SlotLog) Hello() abi.Hello { return l.hello }
 
 // Slots returns what the log has so far.
-func (l *SlotLog) Slots() []LoggedSlot {
+func (l *SlotLog) Slots() []loggedSlot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.slots[:len(l.slots):len(l.slots)]
@@ -53,6 +53,6 @@ func (l *SlotLog) add(b *mailbox, taken bool, header uint64, p *[7]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.slots) < l.most {
-		l.slots = append(l.slots, LoggedSlot{time.Since(l.begin), b.index, taken, abi.Slot{Header: header, Payload: *p}})
+		l.slots = append(l.slots, loggedSlot{time.Since(l.begin), b.index, taken, abi.Slot{Header: header, Payload: *p}})
 	}
 }

@@ -30,12 +30,12 @@ func (m *meters) of(h *half) (direct, indirect *meter.Path) {
 // profile adds the shards up.
 func (m *meters) profile() *bridge.Profile {
 	p := new(bridge.Profile)
-	for d := range p.Direct {
+	for d := range abi.Direction(2) {
 		for i := range meterShards {
-			m[i][d].direct.AddTo(&p.Direct[d])
-			m[i][d].indirect.AddTo(&p.Indirect[d])
+			m[i][d].direct.AddTo(p.Direct.Of(d))
+			m[i][d].indirect.AddTo(p.Indirect.Of(d))
 		}
-		p.Direct[d].Every, p.Indirect[d].Every = meter.Every, 1
+		p.Direct.Of(d).Every, p.Indirect.Of(d).Every = meter.Every, 1
 	}
 	return p
 }
@@ -86,15 +86,16 @@ func (d *Device) retire(c *Channel) {
 // Stats returns counters since Subscribe.
 func (c *Channel) Stats() bridge.ChannelStats {
 	var s bridge.ChannelStats
-	for d, h := range []*half{abi.H2D: &c.send.half, abi.D2H: &c.recv.half} {
-		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
+	for d := range abi.Direction(2) {
+		h := c.half(uint32(d))
+		*s.Direct.Of(d), *s.Indirect.Of(d) = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
 		s.Registered += h.registered.Load()
 		s.Sleeps += h.parked.Load()
-		s.Waiting[d] = int(h.waiting.Load())
-		s.InFlight[d] = int(h.flying.Load())
-		s.Transfers[d] = h.transfers()
+		*s.Waiting.Of(d) = int(h.waiting.Load())
+		*s.InFlight.Of(d) = int(h.flying.Load())
+		*s.Transfers.Of(d) = h.transfers()
 	}
 	return s
 }
@@ -118,8 +119,8 @@ func (h *half) transfers() int {
 }
 
 // Halves describes both halves as they are now.
-func (c *Channel) Halves() [2]bridge.Half {
-	return [2]bridge.Half{abi.H2D: c.send.snapshot(), abi.D2H: c.recv.snapshot()}
+func (c *Channel) Halves() bridge.Both[bridge.Half] {
+	return bridge.Both[bridge.Half]{H2D: c.send.snapshot(), D2H: c.recv.snapshot()}
 }
 
 // snapshot describes the half as it is now.
@@ -156,9 +157,9 @@ func (w *watch) mailboxes() []bridge.MailboxStats {
 	}
 	list := make([]bridge.MailboxStats, len(w.ep.mailboxes))
 	for i, b := range w.ep.mailboxes {
-		list[i] = bridge.MailboxStats{Slots: int(b.mask + 1), Used: [2]int{
-			abi.H2D: b.used(b.h2d, b.h2dHead),
-			abi.D2H: b.used(b.d2h, b.d2hHead),
+		list[i] = bridge.MailboxStats{Slots: int(b.mask + 1), Used: bridge.Both[int]{
+			H2D: b.used(b.h2d, b.h2dHead),
+			D2H: b.used(b.d2h, b.d2hHead),
 		}}
 	}
 	return list

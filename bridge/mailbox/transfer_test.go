@@ -79,7 +79,7 @@ func TestSendIndSmall(t *testing.T) {
 		require.EqualValues(t, abi.H2D, n.Direction)
 		require.NoError(t, wait())
 	}
-	require.EqualValues(t, 4, c.Stats().Indirect[abi.H2D].Messages)
+	require.EqualValues(t, 4, c.Stats().Indirect.H2D.Messages)
 	require.EqualValues(t, 4, c.Stats().Lists)
 }
 
@@ -369,8 +369,8 @@ func TestReceiveIndFunc(t *testing.T) {
 	f.begin(3, 0)
 	require.ErrorIs(t, c.ReceiveIndFunc(context.Background(), 0, in(nil), func([]byte) error { return no }), no)
 	require.Equal(t, abi.ErrAborted, f.expect(fakeMailbox, abi.TypeError).Ack().Status)
-	require.EqualValues(t, 1, c.Stats().Indirect[abi.D2H].Messages)
-	require.EqualValues(t, 2, c.Stats().Indirect[abi.D2H].Errors)
+	require.EqualValues(t, 1, c.Stats().Indirect.D2H.Messages)
+	require.EqualValues(t, 2, c.Stats().Indirect.D2H.Errors)
 }
 
 func TestReceiveIndEnds(t *testing.T) {

@@ -107,7 +107,7 @@ func TestInterrupted(t *testing.T) {
 	h, address := startHost(t, hostOptions{devices: []string{"sim0=sim:"}})
 	l := startLive(t, "ping", "-n", "0", "-i", "1ms", "--address", address)
 	for _, dev := range h.srv.Devices() {
-		require.Eventually(t, func() bool { return dev.Stats().Direct[0].Messages >= 2 }, watchdog, time.Millisecond)
+		require.Eventually(t, func() bool { return dev.Stats().Direct.H2D.Messages >= 2 }, watchdog, time.Millisecond)
 	}
 	l.stop()
 	l.until(t, "server to firmware and back")
@@ -170,7 +170,7 @@ func TestReceiveSeries(t *testing.T) {
 	for name, dev := range h.srv.Devices() {
 		require.Equal(t, "sim0", name)
 		require.IsType(t, &nfcomms.Device{}, dev)
-		require.EqualValues(t, 2, dev.Stats().Direct[0].Messages)
+		require.EqualValues(t, 2, dev.Stats().Direct.H2D.Messages)
 	}
 }
 

@@ -405,12 +405,12 @@ func (c *Channel) sayClose(flags uint16) error {
 }
 
 // Halves describes both halves as they are now: the operations in the module, and the waiters here.
-func (c *Channel) Halves() (s [2]bridge.Half) {
+func (c *Channel) Halves() (s bridge.Both[bridge.Half]) {
 	now, _ := c.ask() // of a lost channel all is idle
-	for d, m := range [2]uapi.HalfInfo{now.H2D, now.D2H} {
-		h := &c.halves[d]
+	for d := range abi.Direction(2) {
+		h, m := &c.halves[d], [...]uapi.HalfInfo{now.H2D, now.D2H}[d]
 		h.mu.Lock()
-		s[d] = bridge.Half{
+		*s.Of(d) = bridge.Half{
 			State: max(bridge.HalfState(m.State), bridge.HalfIdle), Transaction: m.Transaction,
 			Closed: h.gate.why() != 0, Waiting: int(h.waiting.Load()), Queued: int(m.Queued),
 			Armed: int(h.armed.Load()) + len(h.places), Slept: time.Duration(m.SleptNS),
@@ -441,16 +441,16 @@ func (c *Channel) Delivered(d abi.Direction, transfers bool) *atomic.Uint64 {
 func (c *Channel) Stats() bridge.ChannelStats {
 	var s bridge.ChannelStats
 	moving := false
-	for d := range c.halves {
+	for d := range abi.Direction(2) {
 		h := &c.halves[d]
-		s.Transfers[d] = int(min(h.moving.Load(), 1))
-		moving = moving || s.Transfers[d] > 0
-		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
+		*s.Transfers.Of(d) = int(min(h.moving.Load(), 1))
+		moving = moving || *s.Transfers.Of(d) > 0
+		*s.Direct.Of(d), *s.Indirect.Of(d) = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
 		s.Registered += h.registered.Load()
 		s.Sleeps += h.parked.Load()
-		s.Waiting[d] = int(h.waiting.Load())
+		*s.Waiting.Of(d) = int(h.waiting.Load())
 	}
 	if moving {
 		if now, ok := c.ask(); ok {

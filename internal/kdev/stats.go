@@ -89,10 +89,10 @@ func (d *Device) sum() bridge.Stats {
 // profile returns how calls went; every one is measured.
 func (d *Device) profile() *bridge.Profile {
 	p := new(bridge.Profile)
-	for i := range p.Direct {
-		d.meters[i].direct.AddTo(&p.Direct[i])
-		d.meters[i].indirect.AddTo(&p.Indirect[i])
-		p.Direct[i].Every, p.Indirect[i].Every = 1, 1
+	for i := range abi.Direction(2) {
+		d.meters[i].direct.AddTo(p.Direct.Of(i))
+		d.meters[i].indirect.AddTo(p.Indirect.Of(i))
+		p.Direct.Of(i).Every, p.Indirect.Of(i).Every = 1, 1
 	}
 	return p
 }

@@ -69,21 +69,21 @@ func pathStats(p nfcomms.PathStats) *nfcommsv1.PathStats {
 
 func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 	return &nfcommsv1.ChannelStats{
-		DirectH2D:   pathStats(c.Direct[abi.H2D]),
-		DirectD2H:   pathStats(c.Direct[abi.D2H]),
-		IndirectH2D: pathStats(c.Indirect[abi.H2D]),
-		IndirectD2H: pathStats(c.Indirect[abi.D2H]),
+		DirectH2D:   pathStats(c.Direct.H2D),
+		DirectD2H:   pathStats(c.Direct.D2H),
+		IndirectH2D: pathStats(c.Indirect.H2D),
+		IndirectD2H: pathStats(c.Indirect.D2H),
 		Lists:       c.Lists,
 		Repeated:    c.Repeated,
 		Sleeps:      c.Sleeps,
 		Registered:  c.Registered,
 
-		WaitingH2D:   int32(c.Waiting[abi.H2D]),
-		WaitingD2H:   int32(c.Waiting[abi.D2H]),
-		TransfersH2D: int32(c.Transfers[abi.H2D]),
-		TransfersD2H: int32(c.Transfers[abi.D2H]),
-		InFlightH2D:  int32(c.InFlight[abi.H2D]),
-		InFlightD2H:  int32(c.InFlight[abi.D2H]),
+		WaitingH2D:   int32(c.Waiting.H2D),
+		WaitingD2H:   int32(c.Waiting.D2H),
+		TransfersH2D: int32(c.Transfers.H2D),
+		TransfersD2H: int32(c.Transfers.D2H),
+		InFlightH2D:  int32(c.InFlight.H2D),
+		InFlightD2H:  int32(c.InFlight.D2H),
 	}
 }
 
@@ -91,7 +91,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 func now(m *nfcommsv1.Channel, ch *nfcomms.Channel) {
 	halves := ch.Halves()
 	m.Stats = channelStats(ch.Stats())
-	m.H2D, m.D2H = half(halves[abi.H2D]), half(halves[abi.D2H])
+	m.H2D, m.D2H = half(halves.H2D), half(halves.D2H)
 }
 
 func half(h nfcomms.Half) *nfcommsv1.Half {
@@ -123,7 +123,7 @@ func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
 	}
 	for _, b := range s.Mailboxes {
 		m.Mailboxes = append(m.Mailboxes, &nfcommsv1.MailboxStats{
-			Slots: int32(b.Slots), UsedH2D: int32(b.Used[abi.H2D]), UsedD2H: int32(b.Used[abi.D2H]),
+			Slots: int32(b.Slots), UsedH2D: int32(b.Used.H2D), UsedD2H: int32(b.Used.D2H),
 		})
 	}
 	return m

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -120,7 +122,7 @@ func label(ch *nfcomms.Channel) string {
 
 // zeroNow forgets what is of the moment.
 func zeroNow(s *nfcomms.ChannelStats) {
-	s.Waiting, s.Transfers, s.InFlight = [2]int{}, [2]int{}, [2]int{}
+	s.Waiting, s.Transfers, s.InFlight = bridge.Both[int]{}, bridge.Both[int]{}, bridge.Both[int]{}
 }
 
 // remain works out what the channels without a place did: all that the device
@@ -132,11 +134,11 @@ func (t *channelTable) remain(total, shown *nfcomms.ChannelStats) {
 		others.Bytes = grow(others.Bytes, total.Bytes, shown.Bytes)
 		others.Errors = grow(others.Errors, total.Errors, shown.Errors)
 	}
-	for d := range directions {
-		path(&t.others.Direct[d], &total.Direct[d], &shown.Direct[d])
-		path(&t.others.Indirect[d], &total.Indirect[d], &shown.Indirect[d])
-		t.others.Waiting[d] = max(0, total.Waiting[d]-shown.Waiting[d])
-		t.others.Transfers[d] = max(0, total.Transfers[d]-shown.Transfers[d])
+	for d := range abi.Direction(2) {
+		path(t.others.Direct.Of(d), total.Direct.Of(d), shown.Direct.Of(d))
+		path(t.others.Indirect.Of(d), total.Indirect.Of(d), shown.Indirect.Of(d))
+		*t.others.Waiting.Of(d) = max(0, *total.Waiting.Of(d)-*shown.Waiting.Of(d))
+		*t.others.Transfers.Of(d) = max(0, *total.Transfers.Of(d)-*shown.Transfers.Of(d))
 	}
 }
 
@@ -150,13 +152,14 @@ func grow(before, total, shown uint64) uint64 {
 
 // channel adds one channel.
 func (s *scrape) channel(device, channel string, st *nfcomms.ChannelStats) {
-	for d, direction := range directions {
-		for i, p := range [2]*nfcomms.PathStats{&st.Direct[d], &st.Indirect[d]} {
+	for d := range abi.Direction(2) {
+		direction := directions[d]
+		for i, p := range [2]*nfcomms.PathStats{st.Direct.Of(d), st.Indirect.Of(d)} {
 			s.count(fChannelMessages, p.Messages, device, channel, direction, paths[i])
 			s.count(fChannelBytes, p.Bytes, device, channel, direction, paths[i])
 			s.count(fChannelErrors, p.Errors, device, channel, direction, paths[i])
 		}
-		s.add(fChannelBlocked, float64(st.Waiting[d]), device, channel, direction)
-		s.add(fChannelTransfers, float64(st.Transfers[d]), device, channel, direction)
+		s.add(fChannelBlocked, float64(*st.Waiting.Of(d)), device, channel, direction)
+		s.add(fChannelTransfers, float64(*st.Transfers.Of(d)), device, channel, direction)
 	}
 }

@@ -109,7 +109,7 @@ nfcomms_blocked_calls{device="sim0",direction="h2d"} 0
 func TestErrorCodes(t *testing.T) {
 	f, dev := newFake(t)
 	for s := range abi.StatusCount {
-		f.stats.Profile.Direct[abi.H2D].Errors[s] = 100 + uint64(s)
+		f.stats.Profile.Direct.H2D.Errors[s] = 100 + uint64(s)
 	}
 	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{}))
 	for s := range abi.StatusCount {
@@ -170,7 +170,7 @@ func TestStates(t *testing.T) {
 // same calls, and no more native buckets than allowed.
 func TestDurations(t *testing.T) {
 	f, dev := newFake(t)
-	p := &f.stats.Profile.Indirect[abi.H2D]
+	p := &f.stats.Profile.Indirect.H2D
 	// Bucket 79 ends at 2^-14 s, and 80 begins there.
 	p.Time, p.Durations = 3*time.Second, [bridge.DurationBuckets]uint64{10: 5, 79: 3, 80: 4, 200: 2}
 	c := NewCollector(One("dev0", dev), Options{})

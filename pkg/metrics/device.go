@@ -69,8 +69,8 @@ func read(name string, dev *nfcomms.Device) *snapshot {
 // that it was chosen from, so that counts and rates are those of the messages.
 func whole(p *nfcomms.Profile) *nfcomms.Profile {
 	all := *p
-	for d := range all.Direct {
-		path := &all.Direct[d]
+	for d := range abi.Direction(2) {
+		path := all.Direct.Of(d)
 		every := uint64(max(1, path.Every))
 		path.Time *= time.Duration(every)
 		path.Bytes *= every
@@ -139,8 +139,9 @@ func (s *snapshot) showState(out *scrape) {
 
 func (s *snapshot) showCalls(out *scrape) {
 	st := &s.stats
-	for d, direction := range directions {
-		for i, p := range [2]*nfcomms.PathStats{&st.Direct[d], &st.Indirect[d]} {
+	for d := range abi.Direction(2) {
+		direction := directions[d]
+		for i, p := range [2]*nfcomms.PathStats{st.Direct.Of(d), st.Indirect.Of(d)} {
 			out.count(fMessages, p.Messages, s.name, direction, paths[i])
 			out.count(fBytes, p.Bytes, s.name, direction, paths[i])
 		}
@@ -152,9 +153,10 @@ func (s *snapshot) showCalls(out *scrape) {
 }
 
 func (s *snapshot) showProfile(out *scrape) {
-	out.add(fMeasured, 1/float64(max(1, s.stats.Profile.Direct[abi.H2D].Every)), s.name)
-	for d, direction := range directions {
-		direct, indirect := &s.stats.Profile.Direct[d], &s.stats.Profile.Indirect[d]
+	out.add(fMeasured, 1/float64(max(1, s.stats.Profile.Direct.H2D.Every)), s.name)
+	for d := range abi.Direction(2) {
+		direction := directions[d]
+		direct, indirect := s.stats.Profile.Direct.Of(d), s.stats.Profile.Indirect.Of(d)
 		for i, p := range [2]*nfcomms.PathProfile{direct, indirect} {
 			for status, n := range p.Errors {
 				out.count(fErrors, n, s.name, direction, paths[i], codeNames[status])
@@ -171,10 +173,11 @@ func (s *snapshot) showNow(out *scrape) {
 	st := &s.stats
 	out.count(fChannels, uint64(st.Channels), s.name)
 	out.add(fWindow, float64(s.info.Window), s.name)
-	for d, direction := range directions {
-		out.add(fBlocked, float64(st.Waiting[d]), s.name, direction)
-		out.add(fTransfers, float64(st.Transfers[d]), s.name, direction)
-		out.add(fListsNow, float64(st.InFlight[d]), s.name, direction)
+	for d := range abi.Direction(2) {
+		direction := directions[d]
+		out.add(fBlocked, float64(*st.Waiting.Of(d)), s.name, direction)
+		out.add(fTransfers, float64(*st.Transfers.Of(d)), s.name, direction)
+		out.add(fListsNow, float64(*st.InFlight.Of(d)), s.name, direction)
 	}
 }
 
@@ -196,8 +199,8 @@ func (s *snapshot) showMailboxes(out *scrape) {
 			continue
 		}
 		others.Slots += m.Slots
-		for d := range m.Used {
-			others.Used[d] += m.Used[d]
+		for d := range abi.Direction(2) {
+			*others.Used.Of(d) += *m.Used.Of(d)
 		}
 	}
 	if others.Slots > 0 {
@@ -207,8 +210,9 @@ func (s *snapshot) showMailboxes(out *scrape) {
 
 func (s *snapshot) showMailbox(out *scrape, label string, m nfcomms.MailboxStats) {
 	out.add(fSlots, float64(m.Slots), s.name, label)
-	for d, direction := range directions {
-		out.add(fUsed, float64(m.Used[d]), s.name, label, direction)
+	for d := range abi.Direction(2) {
+		direction := directions[d]
+		out.add(fUsed, float64(*m.Used.Of(d)), s.name, label, direction)
 	}
 }
 

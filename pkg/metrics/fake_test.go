@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -53,7 +52,7 @@ func init() {
 func newFake(t testing.TB) (*fake, *nfcomms.Device) {
 	f := &fake{open: map[*fakeChannel]bool{}, health: bridge.Health{Diagnostic: 1 << 31}}
 	f.stats.Profile = new(bridge.Profile)
-	f.stats.Mailboxes = []bridge.MailboxStats{{Slots: 64, Used: [2]int{3, 4}}}
+	f.stats.Mailboxes = []bridge.MailboxStats{{Slots: 64, Used: bridge.Both[int]{H2D: 3, D2H: 4}}}
 	fakes <- f
 	dev, err := nfcomms.Open(context.Background(), "metrics-fake:")
 	require.NoError(t, err)
@@ -122,8 +121,8 @@ func (c *fakeChannel) Close() error {
 func (c *fakeChannel) Send(_ context.Context, msg []byte) error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	c.stats.Direct[abi.H2D].Messages++
-	c.stats.Direct[abi.H2D].Bytes += uint64(len(msg))
+	c.stats.Direct.H2D.Messages++
+	c.stats.Direct.H2D.Bytes += uint64(len(msg))
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package metrics
 
-import "github.com/nfcomms/nfcomms/pkg/nfcomms"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
 
 // sum is a snapshot of no device, to which others are merged.
 func sum(name string) *snapshot { return &snapshot{name: name, failures: map[string]int{}} }
@@ -57,9 +60,9 @@ func mergeStats(a, b *nfcomms.Stats) {
 	if a.Profile == nil {
 		a.Profile = new(nfcomms.Profile)
 	}
-	for d := range directions {
-		mergeProfile(&a.Profile.Direct[d], &b.Profile.Direct[d])
-		mergeProfile(&a.Profile.Indirect[d], &b.Profile.Indirect[d])
+	for d := range abi.Direction(2) {
+		mergeProfile(a.Profile.Direct.Of(d), b.Profile.Direct.Of(d))
+		mergeProfile(a.Profile.Indirect.Of(d), b.Profile.Indirect.Of(d))
 	}
 }
 

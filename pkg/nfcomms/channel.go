@@ -152,4 +152,4 @@ func (c *Channel) Stats() ChannelStats { return c.ch.Stats() }
 
 // Halves describes both directions of the channel as they are now, host to device first:
 // who waits for what.
-func (c *Channel) Halves() [2]Half { return c.ch.Halves() }
+func (c *Channel) Halves() bridge.Both[Half] { return c.ch.Halves() }

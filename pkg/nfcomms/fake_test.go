@@ -406,8 +406,8 @@ func (c *fakeChannel) Close() error {
 	return c.CloseReceive()
 }
 
-func (c *fakeChannel) Stats() ChannelStats { return ChannelStats{Lists: 3} }
-func (c *fakeChannel) Halves() [2]Half     { return [2]Half{} }
+func (c *fakeChannel) Stats() ChannelStats       { return ChannelStats{Lists: 3} }
+func (c *fakeChannel) Halves() bridge.Both[Half] { return bridge.Both[Half]{} }
 
 func (c *fakeChannel) Delivered(abi.Direction, bool) *atomic.Uint64 { return new(atomic.Uint64) }
 

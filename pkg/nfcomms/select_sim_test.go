@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge"
 )
 
 // TestSelectsAndSendersAreQueued: while the loopback waits for a receiver, Selects and
@@ -55,7 +55,7 @@ func overtaken(t *testing.T) (worst int) {
 		call := kinds[rand.IntN(len(kinds))]
 		callers.Go(func() { assert.NoError(t, call([]byte{byte(i + 1)})) })
 		require.Eventually(t, func() bool {
-			h := ch.Halves()[abi.H2D]
+			h := ch.Halves().H2D
 			return h.Waiting+h.Armed == i+1
 		}, time.Minute, 10*time.Microsecond, "%d", i)
 	}
@@ -169,7 +169,7 @@ func TestSelectAbortsATransferThatBegan(t *testing.T) {
 		ctx, cancel := context.WithCancel(background(t))
 		data := make([]byte, 8<<20)
 		go func() {
-			for dev.Stats().Transfers == [2]int{} && ctx.Err() == nil {
+			for dev.Stats().Transfers == (bridge.Both[int]{}) && ctx.Err() == nil {
 				time.Sleep(10 * time.Microsecond)
 			}
 			cancel()

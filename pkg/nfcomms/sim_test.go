@@ -445,8 +445,8 @@ func TestSimSendersAreConcurrent(t *testing.T) {
 		require.NoError(t, <-errs)
 	}
 	s := ch.Stats()
-	assert.Equal(t, uint64(400), s.Direct[0].Messages)
-	assert.Equal(t, uint64(400*800), s.Indirect[0].Bytes)
+	assert.Equal(t, uint64(400), s.Direct.H2D.Messages)
+	assert.Equal(t, uint64(400*800), s.Indirect.H2D.Bytes)
 }
 
 func TestSimNoAllocations(t *testing.T) {

@@ -285,7 +285,7 @@ func (f *File) channel(c *uapi.Channel) syscall.Errno {
 	f.mu.Unlock()
 	s, halves := ch.ch.Stats(), ch.ch.Halves()
 	c.Target, c.Lists, c.Repeated = uint32(ch.ch.Target()), s.Lists, s.Repeated
-	c.H2D, c.D2H = ch.halves[abi.H2D].describe(halves[abi.H2D]), ch.halves[abi.D2H].describe(halves[abi.D2H])
+	c.H2D, c.D2H = ch.halves[abi.H2D].describe(halves.H2D), ch.halves[abi.D2H].describe(halves.D2H)
 	return 0
 }
 

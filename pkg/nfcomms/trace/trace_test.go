@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
@@ -109,8 +110,8 @@ func TestTraceAddsUp(t *testing.T) {
 func TestTraceFindsWhatWaits(t *testing.T) {
 	_, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
-	waiting := func(d int, ready func(nfcomms.Half) bool) time.Time {
-		for !ready(ch.Halves()[d]) {
+	waiting := func(d abi.Direction, ready func(nfcomms.Half) bool) time.Time {
+		for h := ch.Halves(); !ready(*h.Of(d)); h = ch.Halves() {
 			time.Sleep(time.Millisecond)
 		}
 		return time.Now()
