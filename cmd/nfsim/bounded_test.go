@@ -152,7 +152,7 @@ func TestBoundedOfAFunction(t *testing.T) {
 }
 
 // TestBoundedByLoss: with the usual heartbeat the calls that need an answer of the device process end,
-// too, shared or driven as a PCI function.
+// too, shared or driven as a PCI function. TestBounded has a shared one that is reset and closed.
 func TestBoundedByLoss(t *testing.T) {
 	for _, kind := range []string{"shm", "vfio-user"} {
 		a := newAlone(kind, "--slots", "16", "--microengines", "1", "--contexts", "16")
@@ -161,6 +161,9 @@ func TestBoundedByLoss(t *testing.T) {
 			"stopped": stopped, "resetting": beside.Resetting(stopped), "closing": beside.Closing(stopped),
 			"killed": a.killed, "full": beside.Full(0, beside.Serving), "full and stopped": beside.Full(0, stopped),
 		} {
+			if kind == "shm" && (name == "resetting" || name == "closing") {
+				continue
+			}
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				beside.Bounded(t, beside.Bounds{Open: a.open(t), At: 32, Enter: enter, Waits: beside.Waits, Lost: beside.Lost})
 			})

@@ -188,6 +188,7 @@ func TestEveryErrorIsAnOpError(t *testing.T) {
 	want, called := failing(t), map[string]bool{}
 	for _, of := range []any{
 		dev, refusing, ch, l, region, instance, &q, pending, dev.Fabric(), Supervisor{},
+		&Generation{dev: refusing, epoch: newEpoch(1)},
 		ChanOf[int32](ch), ChanOf[[64]int32](ch), ChanOf[string](ch),
 		SendCase(ch, nil), SendIndCase(ch, []byte{1}), ReceiveCase(ch, nil, nil), ReceiveIndCase(ch, []byte{1}), OfferCase(ch, nil),
 	} {

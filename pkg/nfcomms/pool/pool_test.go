@@ -147,7 +147,7 @@ func TestNextCallerGetsAWholeProcess(t *testing.T) {
 // inputs counts the inputs that processes took.
 func inputs(dev *nfcomms.Device) uint64 {
 	s := dev.Stats()
-	return s.Direct[0].Messages + s.Indirect[0].Messages
+	return s.Direct.H2D.Messages + s.Indirect.H2D.Messages
 }
 
 // begin starts an exchange and returns once a process has taken its input.
