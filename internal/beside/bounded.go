@@ -48,7 +48,7 @@ const Lost = 1500 * time.Millisecond
 
 const (
 	patience = 100 * time.Millisecond // that a context gives a call
-	slack    = 2 * time.Second        // beyond that: less than any wait for the device
+	slack    = 4 * time.Second        // beyond that: less than any wait for the device
 )
 
 // Bounded calls every method of a world in a state of its device, once with a context that ends soon
