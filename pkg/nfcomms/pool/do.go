@@ -121,7 +121,7 @@ func (p *Pool) once(ctx context.Context, l *lane, x exchange) (again bool, err e
 	case ctx.Err() != nil || isMisfit(err):
 		after = owing
 	}
-	return p.o.Idempotent && !isMisfit(err), p.reason(ctx, err, true)
+	return p.o.Idempotent && !isMisfit(err), p.reason(ctx, l.because(err), true)
 }
 
 // reason is the error of an exchange that failed. taken: a process may have taken the input.

@@ -30,6 +30,7 @@ const (
 // lane is a process of the pool.
 type lane struct {
 	ch      *nfcomms.Channel
+	epoch   context.Context // ends with the epoch, before the pool closes ch
 	back    chan state // from the caller, where the process is not whole, or retired
 	retired bool       // guarded by the queue's mutex, as worked
 	worked  bool       // an exchange succeeded
@@ -51,6 +52,14 @@ func (l *lane) quiet() error {
 	default:
 		return err
 	}
+}
+
+// because returns the end of the epoch in place of the end of the channel that followed from it.
+func (l *lane) because(err error) error {
+	if end := context.Cause(l.epoch); errors.Is(err, nfcomms.ErrClosed) && isLoss(end) {
+		return end
+	}
+	return err
 }
 
 // afterSend is the state of a process that an input was not sent to.
@@ -139,7 +148,7 @@ func (p *Pool) keep(ctx context.Context, quit <-chan struct{}, g *nfcomms.Genera
 func (p *Pool) serve(ctx context.Context, quit <-chan struct{}, ch *nfcomms.Channel) (worked bool) {
 	p.running.Add(1)
 	defer p.running.Add(-1)
-	l := &lane{ch: ch, back: make(chan state, 1)}
+	l := &lane{ch: ch, epoch: ctx, back: make(chan state, 1)}
 	p.queue.offer(l)
 	p.start.Do(func() { close(p.started) })
 	for {

@@ -99,11 +99,13 @@ func TestReset(t *testing.T) {
 		echoes(t, p, "Some text")
 	}
 	require.Zero(t, p.Stats().Failed)
-	left := begin(t, background(t), p, []byte("wait"))
-	require.NoError(t, dev.Reset(background(t)))
-	err := <-left
-	require.ErrorIs(t, err, ErrUnanswered)
-	require.ErrorIs(t, err, nfcomms.ErrDeviceLost)
+	for range 20 {
+		left := begin(t, background(t), p, []byte("wait"))
+		require.NoError(t, dev.Reset(background(t)))
+		err := <-left
+		require.ErrorIs(t, err, ErrUnanswered)
+		require.ErrorIs(t, err, nfcomms.ErrDeviceLost)
+	}
 }
 
 // TestLostProcessesAreNoAttempts: a caller that finds processes of an epoch that is over goes on to one
@@ -117,7 +119,7 @@ func TestLostProcessesAreNoAttempts(t *testing.T) {
 	require.NoError(t, dev.Reset(background(t)))
 	echoes(t, p, "Next epoch")
 	for range 5 {
-		p.queue.offer(&lane{ch: l.ch, back: make(chan state, 1)})
+		p.queue.offer(&lane{ch: l.ch, epoch: t.Context(), back: make(chan state, 1)})
 	}
 	echoes(t, p, "Next process")
 	require.EqualValues(t, 5, p.Stats().Retries)
