@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -156,9 +157,13 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 // TestFabricWithAnEndedContext: the calls of a fabric do nothing then.
 func TestFabricWithAnEndedContext(t *testing.T) {
 	f := openSim(t, "sim:?torus=2x1x1").Fabric()
+	at := Place(1, 0, 0)
+	require.Eventually(t, func() bool {
+		hops, err := f.Route(t.Context(), Place(0, 0, 0), at)
+		return err == nil && len(hops) > 0
+	}, time.Minute, time.Millisecond, "links come up")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	at := Place(1, 0, 0)
 	_, state := f.State(ctx)
 	_, route := f.Route(ctx, Place(0, 0, 0), at)
 	for _, err := range []error{state, route, f.CutLink(ctx, at, 0, true), f.KillNode(ctx, at, true), f.SilenceNode(ctx, at)} {
