@@ -142,7 +142,9 @@ func TestGroupHandlersAndDelays(t *testing.T) {
 	rows := slices.DeleteFunc(r.Rows, func(row Row) bool { return !slices.Contains(allAlgorithms(), row.Name) })
 	require.Len(t, rows, 2*3)
 	for _, row := range rows {
-		require.Equal(t, row.Name != "isend-l", row.Step.Min > 3*100, "%s, %s: %v µs", row.Transport, row.Name, row.Step.Min)
+		if row.Name != "isend-l" { // it does not gather
+			require.Greater(t, row.Step.Min, 3*100.0, "%s, %s, in µs", row.Transport, row.Name)
+		}
 	}
 	require.NotContains(t, groupAlgorithms(), "isend-l", "auto chooses none with a handler")
 }
