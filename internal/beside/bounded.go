@@ -27,7 +27,7 @@ type Bounds struct {
 	// Waits are methods that need the device's answer by what they promise: they end when it is lost.
 	Waits []string
 	// Lost is the time in which a device that does not answer is lost: those of Waits end by then.
-	// 0: they are not called.
+	// 0: they are not called. Otherwise each method has one of both contexts, in turn.
 	Lost time.Duration
 }
 
@@ -77,6 +77,9 @@ func Bounded(t *testing.T, b Bounds) {
 	var due []trial
 	for i, name := range r.names {
 		for n := range 2 {
+			if b.Lost > 0 && n != i%2 {
+				continue
+			}
 			waits := slices.Contains(b.Waits, name)
 			if !slices.Contains(endless, name) && (!waits || b.Lost > 0) {
 				due = append(due, trial{method: i, cancel: n%2 == 0, waits: waits})
