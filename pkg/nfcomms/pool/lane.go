@@ -31,9 +31,9 @@ const (
 type lane struct {
 	ch      *nfcomms.Channel
 	epoch   context.Context // ends with the epoch, before the pool closes ch
-	back    chan state // from the caller, where the process is not whole, or retired
-	retired bool       // guarded by the queue's mutex, as worked
-	worked  bool       // an exchange succeeded
+	back    chan state      // from the caller, where the process is not whole, or retired
+	retired bool            // guarded by the queue's mutex, as worked
+	worked  bool            // an exchange succeeded
 }
 
 // errOver means that the process went with its device before the exchange: that is no attempt.
