@@ -16,14 +16,10 @@ func TestCompatible(t *testing.T) {
 	script, err := filepath.Abs("../../scripts/compatible.sh")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
+	write := func(name, text string) { t.Helper(); write(t, dir, name, text) }
 	git := func(args ...string) {
 		t.Helper()
-		output(t, dir, nil, "git", append([]string{"-c", "user.name=n", "-c", "user.email=n@example.org"}, args...)...)
+		output(t, dir, author, "git", args...)
 	}
 	compare := func(good bool, finds ...string) {
 		t.Helper()

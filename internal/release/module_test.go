@@ -21,6 +21,11 @@ const (
 	version = "v0.1.0" // as a release has it
 )
 
+// author is the environment of git for commits.
+var author = []string{
+	"GIT_AUTHOR_NAME=n", "GIT_AUTHOR_EMAIL=n@example.org", "GIT_COMMITTER_NAME=n", "GIT_COMMITTER_EMAIL=n@example.org",
+}
+
 // output runs a command in a folder and returns what it printed.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
@@ -31,6 +36,13 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	out, err := cmd.Output()
 	require.NoError(t, err, "%s %s: %s", name, strings.Join(args, " "), &failure)
 	return strings.TrimSpace(string(out))
+}
+
+// write writes a file of a folder, which may be a script, and the folders on the way.
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 }
 
 // nested are the folders of modules within the module.
@@ -48,7 +60,6 @@ func serve(t *testing.T, top string) string {
 	t.Helper()
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, module, "@v")
-	require.NoError(t, os.MkdirAll(dir, 0o755))
 	list := output(t, top, nil, "git", "-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard")
 	files := strings.Split(list, "\n")
 	others := nested(files)
@@ -70,11 +81,11 @@ func serve(t *testing.T, top string) string {
 	require.NoError(t, w.Close())
 	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
 	require.NoError(t, err)
-	for name, text := range map[string][]byte{
-		"list": []byte(version + "\n"), version + ".mod": mod, version + ".zip": data.Bytes(),
-		version + ".info": fmt.Appendf(nil, `{"Version":%q,"Time":"2026-01-01T00:00:00Z"}`, version),
+	for name, text := range map[string]string{
+		"list": version + "\n", version + ".mod": string(mod), version + ".zip": data.String(),
+		version + ".info": fmt.Sprintf(`{"Version":%q,"Time":"2026-01-01T00:00:00Z"}`, version),
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+		write(t, dir, name, text)
 	}
 	return "file://" + proxy
 }
@@ -109,7 +120,7 @@ func TestModuleIsFetched(t *testing.T) {
 	}
 	hello, err := os.ReadFile(filepath.Join(top, "examples", "hello", "main.go"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), hello, 0o644))
+	write(t, dir, "main.go", string(hello))
 	output(t, dir, env, "go", "mod", "init", "example.org/hello")
 	all := commands(t, top)
 	require.NotEmpty(t, all)

@@ -14,15 +14,11 @@ func TestReleaseRefuses(t *testing.T) {
 	script, err := os.ReadFile("../../scripts/release.sh")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
-	}
+	write := func(name, text string) { t.Helper(); write(t, dir, name, text) }
 	commit := func() {
 		t.Helper()
 		output(t, dir, nil, "git", "add", ".")
-		output(t, dir, nil, "git", "-c", "user.name=n", "-c", "user.email=n@example.org", "commit", "-qm", "one")
+		output(t, dir, author, "git", "commit", "-qm", "one")
 	}
 	refused := func(version, why string) {
 		t.Helper()
