@@ -37,7 +37,7 @@ func (e *Env) write(ports []bridge.Channel, n uint64) {
 	e.send(ports[0], pattern.Words(n|pattern.ExpectWrite))
 }
 
-// postedArrives: it does not matter who is first.
+// postedArrives: a receive may be posted before the offer of its transfer, or after it.
 func postedArrives(e *Env) {
 	dev := e.device("")
 	source := e.Ports(dev, "source", 1)[0]

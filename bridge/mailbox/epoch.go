@@ -55,8 +55,8 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	return e, nil
 }
 
-// without is the capabilities that are of no use here: who copies nothing need not learn of each
-// list.
+// without returns the capabilities that are of no use here. A host that copies nothing need not
+// learn of each list.
 func (d *Device) without() uint32 {
 	if d.stager == nil {
 		return abi.CapRounds

@@ -14,11 +14,11 @@ const (
 	lateCosts = 8       // answers in time that make up for one that was late
 )
 
-// runs decides who serves the calls of an island: its thread, or they themselves. A thread with a
-// processor of its own answers soonest, and serves many at once. But on a busy machine the thread
-// waits for a processor, and takes it from those it serves. Then calls run the island, and ring the
-// thread now and then: the more rarely, the less it answered. No call waits for it until some found
-// it at work.
+// runs decides whether the thread of an island serves calls, or the calls run the island. A thread
+// with a processor of its own answers soonest, and serves many calls at once. On a busy machine the
+// thread waits for a processor, and takes it from its callers. Calls then run the island, and ring
+// the thread now and then: the more rarely, the less it answered. No call waits for the thread until
+// some calls found it at work.
 type runs struct {
 	_     [64]byte
 	alone atomic.Bool   // calls run the island and do not wait for the thread; never without a Runner

@@ -148,8 +148,8 @@ func binaryOf(i uint64) []byte {
 	return b
 }
 
-// TestNodeKilledUnderTraffic: who waits for a node that is gone is told; others continue; and a
-// node that comes back serves after a reset.
+// TestNodeKilledUnderTraffic: calls that wait for a killed node end with an error, and calls of other
+// nodes continue. The node serves again once it was started and reset.
 func TestNodeKilledUnderTraffic(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	dev := openTorus(t, "torus=2x2x1")

@@ -7,20 +7,18 @@ import (
 	"time"
 )
 
-// Members of one Mesh need not send a step: each posts what it has for all its
-// targets where they can see it, and looks at what its sources have posted. Small
-// packages are copied to the board; a large one stays where its owner has it, and
-// its target copies it from there, for which the owner waits. With Options.ZeroCopy
-// all stay, and are read there: who is source and target at once has released them
-// when the next call has heard it.
+// Members of one Mesh need not send a step: each posts its packages where its targets can see them,
+// and looks at the packages that its sources have posted. Small packages are copied to the board. A
+// large one stays in the memory of its owner, and the target copies it from there while the owner
+// waits. With Options.ZeroCopy all stay, and are read there. A member that is source and target of
+// another has released the other's packages when the other has seen its next call.
 
-// perEpoch are the exchanges of an epoch that a board holds. A member overwrites what
-// it posted that many exchanges before. By then nobody looks at it: who is source and
-// target has begun the exchange before this one, so its views of the one before that
-// are gone; who is but a target is one behind that (Step.credit). The next epoch has
-// slates of its own: a member that has not begun it may look at one that does not
-// count any more (Group.startOver). The epoch after that begins when all have been in
-// the next.
+// perEpoch are the exchanges of an epoch that a board holds. A member overwrites its packages of that
+// many exchanges before. No member reads those any more. A source that is also a target has begun the
+// exchange before this one, so it holds no view of the one before that. A member that is a target
+// alone is one exchange behind (Step.credit). The next epoch has slates of its own: a member that has
+// not begun it may look at one that does not count any more (Group.startOver). The epoch after that
+// begins when all have been in the next.
 const perEpoch = 4
 
 // board is what a member shows the others. A target looks at two lines of the cache: at

@@ -239,7 +239,7 @@ func linkTaken(t *testing.T, connect func(int) Transport) {
 	require.ErrorIs(t, err, ErrRankTaken)
 }
 
-// linkRoom: who waits for room continues once there is some.
+// linkRoom: a member that waits for room continues once there is some.
 func linkRoom(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
 	const frames = 50

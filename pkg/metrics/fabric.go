@@ -65,7 +65,7 @@ const (
 // fabricTime bounds how long a scrape waits for a device that is a node.
 const fabricTime = time.Second
 
-// fabricsMost is how many devices have fabric series of their own: 20 each.
+// fabricsMost is how many devices have fabric series of their own: 21 each.
 const fabricsMost = 32
 
 func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -73,7 +73,7 @@ func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // NewFabricCollector returns a collector of the fabrics that the devices are nodes of, which
-// devices lists as for NewCollector. It has 20 series for a device, however many nodes there are,
+// devices lists as for NewCollector. It has 21 series for a device, however many nodes there are,
 // and for 32 devices at most. Those that come after these by name are added up under the name
 // Overflow. Counters of a node that began anew continue.
 func NewFabricCollector(devices func() iter.Seq2[string, *nfcomms.Device]) prometheus.Collector {
