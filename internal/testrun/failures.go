@@ -12,9 +12,10 @@ import (
 const mostFailures = 60
 
 // failureLine is a line that names a failure or says what it is: also a line that a test of another
-// package prints, and a goroutine that stayed. A package that passed prints none: its output is not shown.
+// package prints, a goroutine that stayed, the first line of a sanitizer, and the target that make gave up.
+// A package that passed prints none: its output is not shown.
 var failureLine = regexp.MustCompile(
-	`^\s*(FAIL\b|--- FAIL|---- |panic:|fatal error:|WARNING: DATA RACE|Error Trace:|Error:|Messages:|\w+\.go:\d+: |\w+_test\.c:\d+|\[Goroutine )`)
+	`^\s*(FAIL\b|--- FAIL|---- |panic:|fatal error:|WARNING: DATA RACE|Error Trace:|Error:|Messages:|\w+\.go:\d+: |\w+_test\.c:\d+|\[Goroutine |==\d+==ERROR: |make(\[\d+\])?: \*\*\* )`)
 
 // failures keeps the lines that name what failed, for the end of the report: of a
 // long log often only the end is at hand.

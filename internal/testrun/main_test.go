@@ -146,12 +146,12 @@ func TestFailuresAtTheEnd(t *testing.T) {
 	var out, end strings.Builder
 	r := &runner{out: &output{w: &out}, held: new(ruleTable)}
 	total := r.all([]suite{
-		{"step", "one", "echo; echo '--- FAIL: TestX'; echo '    suite.go:7: wrong'; echo '        [Goroutine 7 in state select]'; echo chatter; echo '	/src/x.go:9 +0x1d'; exit 3"},
+		{"step", "one", "echo; echo '--- FAIL: TestX'; echo '    suite.go:7: wrong'; echo '        [Goroutine 7 in state select]'; echo '==7==ERROR: AddressSanitizer: heap'; echo 'make[1]: *** [Makefile:9: units] Error 2'; echo chatter; echo '	/src/x.go:9 +0x1d'; exit 3"},
 		{"sum", "two", "yes 'FAIL again' | head -n 70; echo 1 passed, 70 failed"},
 	}, 1)
 	r.out.failures.report(&end, total.failed)
-	require.True(t, strings.HasPrefix(end.String(), "== what failed\n--- FAIL: TestX\nsuite.go:7: wrong\n[Goroutine 7 in state select]\nFAIL: exit status 3\nFAIL again\n"), end.String())
-	require.Contains(t, end.String(), "and 14 lines more\n")
+	require.True(t, strings.HasPrefix(end.String(), "== what failed\n--- FAIL: TestX\nsuite.go:7: wrong\n[Goroutine 7 in state select]\n==7==ERROR: AddressSanitizer: heap\nmake[1]: *** [Makefile:9: units] Error 2\nFAIL: exit status 3\nFAIL again\n"), end.String())
+	require.Contains(t, end.String(), "and 16 lines more\n")
 	require.NotContains(t, end.String(), "chatter")
 	require.NotContains(t, end.String(), "/src/", "of a stack")
 
