@@ -5,11 +5,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -155,13 +157,38 @@ func (w *workshop) program(ctx context.Context, arch string, p program) (string,
 			args := append(append([]string{"build"}, goFlags...), "-o", out)
 			_, err = w.command(ctx, static, "go", append(args, p.source...)...)
 		case cTest, cMain:
-			args := []string{"-static", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", out}
-			_, err = w.command(ctx, nil, tool(arch, "gcc"), append(args, p.source...)...)
+			err = w.compile(ctx, arch, out, p.source)
 		case rawFile:
 			out = p.source[0]
 		}
 		return out, err
 	})
+}
+
+// compile builds a C program. What several are made of is compiled once for all with the same flags.
+func (w *workshop) compile(ctx context.Context, arch, out string, source []string) error {
+	gcc, flags := tool(arch, "gcc"), []string{"-static", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"}
+	files := slices.DeleteFunc(slices.Clone(source), func(s string) bool {
+		if strings.HasPrefix(s, "-") {
+			flags = append(flags, s)
+			return true
+		}
+		return false
+	})
+	for i, file := range files {
+		key := fmt.Sprint(arch, flags, file)
+		object, err := w.once("object "+key, func() (string, error) {
+			object := filepath.Join(w.out, arch, fmt.Sprintf("%x.o", sha256.Sum256([]byte(key))))
+			_, err := w.command(ctx, nil, gcc, append(slices.Clone(flags), "-c", "-o", object, file)...)
+			return object, err
+		})
+		if err != nil {
+			return err
+		}
+		files[i] = object
+	}
+	_, err := w.command(ctx, nil, gcc, slices.Concat(flags, []string{"-o", out}, files)...)
+	return err
 }
 
 // device builds the process behind the guest's device.
