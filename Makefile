@@ -157,8 +157,8 @@ release: deps ## a release of VERSION (v1.2.3) in bin/VERSION: packages, apt rep
 .PHONY: test-packages
 test-packages: deps-build ## the packages in a booted Debian, the image in a container, the module as DKMS builds it
 	@scripts/deps.sh packages
-	@deploy/debian/check.sh
-	@deploy/container/check.sh
+	@deploy/debian/check.sh bin/packages
+	@deploy/container/check.sh bin/packages
 	@deploy/dkms/check.sh
 
 .PHONY: licenses

@@ -28,7 +28,7 @@ mkdir -p "$out/apt" "$out/materials"
 deploy/debian/build.sh "$out/apt" >/dev/null
 deploy/dkms/build.sh "$out/apt" >/dev/null
 deploy/debian/repository.sh "$out/apt" "${KEY:-}"
-deploy/container/build.sh "$out" >/dev/null
+deploy/container/build.sh "$out" "$out/apt" >/dev/null
 rm "$out/nfcomms-rootfs.tar"
 for deb in "$out"/apt/*.deb; do
 	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$out/materials" --wildcards --transform='s|.*/||' '*.cdx.json.gz' 2>/dev/null || true # some have none

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Build the image for containers, without a network and without a builder.
 #
-#	deploy/container/build.sh [FOLDER]    write to FOLDER (bin):
+#	deploy/container/build.sh [FOLDER [PACKAGES]]    write to FOLDER (bin):
 #	    nfcomms-rootfs.tar    the root file system, for the Containerfile
 #	    nfcomms-oci.tar       the same as an OCI archive, for podman load and skopeo
 #
 # It holds the programs of Debian's package, this machine's C library, a user and
-# nothing else. Equal sources on equal machines give equal archives.
+# nothing else. PACKAGES is a folder with that package; otherwise it is built. Equal
+# sources on equal machines give equal archives.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,12 +15,13 @@ out=${1:-bin}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+packages=${2:-$work/debs}
 mkdir -p "$out"
 
-deploy/debian/build.sh "$work/debs" >/dev/null
-dpkg-deb -x "$work"/debs/nfcomms_*.deb "$work/package"
-version=$(dpkg-deb -f "$work"/debs/nfcomms_*.deb Version)
-arch=$(dpkg-deb -f "$work"/debs/nfcomms_*.deb Architecture)
+[ $# -gt 1 ] || deploy/debian/build.sh "$packages" >/dev/null
+dpkg-deb -x "$packages"/nfcomms_*.deb "$work/package"
+version=$(dpkg-deb -f "$packages"/nfcomms_*.deb Version)
+arch=$(dpkg-deb -f "$packages"/nfcomms_*.deb Architecture)
 
 # --- the root file system
 
@@ -64,7 +66,7 @@ words() { sed -n "s/^$1 \(\[.*\]\)$/\1/p" deploy/container/Containerfile; }
 
 cp "$out/nfcomms-rootfs.tar" "$work/layer"
 layer=sha256:$(hash "$work/layer")
-gzip -9nc "$work/layer" >"$work/layer.gz"
+gzip -6nc "$work/layer" >"$work/layer.gz"
 read -r packed packed_size < <(blob "$work/layer.gz")
 cat >"$work/config" <<END
 {"created":"$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)","architecture":"$arch","os":"linux",

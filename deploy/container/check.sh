@@ -2,6 +2,8 @@
 # Build the image twice, look at it as a registry would, and run what is in it as
 # a container would: another user, a read-only root, namespaces of its own, no
 # network. The last line is a summary, "N passed, N failed".
+#
+#	deploy/container/check.sh [PACKAGES]    PACKAGES is a folder with the Debian packages; otherwise they are built
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -11,7 +13,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
-for n in one two; do deploy/container/build.sh "$work/$n" >/dev/null; done
+packages=${1:-$work/debs}
+[ $# -gt 0 ] || deploy/debian/build.sh "$packages" >/dev/null
+for n in one two; do deploy/container/build.sh "$work/$n" "$packages" >/dev/null; done
 mkdir "$work/image" "$work/root"
 tar -C "$work/image" -xf "$work/one/nfcomms-oci.tar"
 tar -C "$work/root" -xf "$work/one/nfcomms-rootfs.tar"

@@ -4,6 +4,8 @@
 # of docs/operations.md are run as they stand: install, reload, upgrade, purge,
 # and the installation without a package. The last line is a summary,
 # "N passed, N failed".
+#
+#	deploy/debian/check.sh [FOLDER]    also leave the packages in FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -26,6 +28,7 @@ page() { sed -n "/^<!-- begin $1 -->$/,/^<!-- end -->$/p" docs/operations.md | s
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH # also if somebody commits meanwhile
 deploy/debian/build.sh "$work/one" >"$work/debs"
+[ $# -eq 0 ] || { rm -rf "$1" && mkdir -p "$1" && cp "$work"/one/*.deb "$1"; }
 deploy/debian/build.sh "$work/two" >/dev/null
 deploy/debian/build.sh "$work/newer" +1 >/dev/null
 same() { for deb in "$work"/one/*.deb; do cmp "$deb" "$work/two/${deb##*/}" || return 1; done; }
