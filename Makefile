@@ -13,11 +13,12 @@ STATICCHECK = $$(GOWORK=off $(GO) tool -modfile=tools/go.mod -n staticcheck)
 RUNNER      = bin/testrun -skips .ci/skips
 # Suites of "make test" that run at the same time.
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
-GOTEST      = $(GO) test -race -count=1 -timeout 30m
+# make lint vets all packages, with every analyzer: go test need not do it once more.
+GOTEST      = $(GO) test -vet=off -race -count=1 -timeout 30m
 # The race detector bounds goroutines, hides allocations and makes all slower:
 # what counts those, and what is large, runs without it. The module that dev: runs
 # over here is a fake: only what differs in size.
-FULLTEST    = $(GO) test -count=1 -timeout 30m -json
+FULLTEST    = $(GO) test -vet=off -count=1 -timeout 30m -json
 FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance(Of|One|Four)/(crowd|huge|ledger|stats)' ./internal/sim && \
@@ -26,7 +27,7 @@ FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
 # For another processor: everything is built, and run what depends on it, emulated.
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
-ARM64TEST   = $(ARM64) test -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -json
+ARM64TEST   = $(ARM64) test -vet=off -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -json
 ARM64SIM    = TestShapes|TestServices|TestSilentDevice$$|TestSinkVerifies|TestBadMemory|TestRoundsRepeat
 ARM64SUITES = "step arm64-build: $(ARM64) build $(ALL)" \
 	"sum arm64-firmware: $(MAKE) -C firmware/test arm64" \
@@ -83,7 +84,7 @@ CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounde
 .PHONY: check
 check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, the last release, units, conformance on sim:
 	@$(RUNNER) "step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" "step compatible: scripts/compatible.sh" \
-		"go units: $(GO) test -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)"
+		"go units: $(GO) test -vet=off -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)"
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
