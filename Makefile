@@ -15,11 +15,11 @@ RUNNER      = bin/testrun -skips .ci/skips
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
 # make lint vets all packages, with every analyzer: go test need not do it once more.
 GOTEST      = $(GO) test -vet=off -race -count=1 -timeout 30m
-# The race detector bounds goroutines, hides allocations and makes all slower:
-# what counts those, and what is large, runs without it. The module that dev: runs
-# over here is a fake: only what differs in size.
+# The race detector bounds goroutines, hides allocations, lays memory out in its own
+# way and makes all slower: what counts those or finds the stack, and what is large, runs
+# without it. The module that dev: runs over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -vet=off -count=1 -timeout 30m -json
-FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
+FULL        = $(FULLTEST) -run 'Alloc|BytesOf|Stack|Pages|TakeBuffer|Memory' ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance(Of|One|Four)/(crowd|huge|ledger|stats)' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
