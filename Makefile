@@ -25,11 +25,13 @@ FULL        = $(FULLTEST) -run 'Alloc|BytesOf|Stack|Pages|TakeBuffer|Memory' ./b
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
 	$(FULLTEST) -run TestWalk ./internal/proto && \
 	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
-# For another processor: everything is built, and run what depends on it, emulated.
+# Compiles packages and programs and links none: go build links each program that it is given.
+COMPILE     = list -export -f '{{/**/}}'
+# For another processor: everything is compiled, what is installed is linked, and run what depends on it, emulated.
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
 ARM64TEST   = $(ARM64) test -vet=off -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -json
 ARM64SIM    = TestShapes|TestServices|TestSilentDevice$$|TestSinkVerifies|TestBadMemory|TestRoundsRepeat
-ARM64SUITES = "step arm64-build: $(ARM64) build $(ALL)" \
+ARM64SUITES = "step arm64-build: $(ARM64) $(COMPILE) $(ALL) && $(ARM64) build -o /dev/null ./cmd/... ./kmod/lib/umod" \
 	"sum arm64-firmware: $(MAKE) -C firmware/test arm64" \
 	"go arm64: $(ARM64TEST) ./bridge/abi && $(ARM64TEST) -run '$(ARM64SIM)' ./internal/sim"
 
@@ -213,8 +215,9 @@ lint-rules: ## the project's own rules: imports, comments, sizes, documents
 lint-vet: ## go vet
 	@$(GO) vet $(ALL)
 
-lint-nocgo: ## the tree builds and vets without a C compiler, and what needs no Linux without that
-	@CGO_ENABLED=0 $(GO) build -buildvcs=false $(ALL) && CGO_ENABLED=0 $(GO) vet $(ALL) && \
+lint-nocgo: ## the tree compiles and vets without a C compiler, and what needs no Linux without that
+	@CGO_ENABLED=0 $(GO) $(COMPILE) $(ALL) && CGO_ENABLED=0 $(GO) build -buildvcs=false -o /dev/null ./cmd/... && \
+		CGO_ENABLED=0 $(GO) vet $(ALL) && \
 		GOOS=darwin CGO_ENABLED=0 $(GO) vet ./bench/... ./cmd/nfctl && \
 		for os in darwin freebsd windows; do \
 			GOOS=$$os CGO_ENABLED=0 $(GO) build ./pkg/... && \
