@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run every fuzz target, of Go and of C, for a short while, one after the other.
-# FUZZTIME is the time for each, 2s by default. What a Go target finds is written
+# FUZZTIME is the time for each, 2s by default, of one processor. What a Go target finds is written
 # below the testdata folder of its package and replayed by every later test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ fuzz() {
 fuzz_go() {
 	local try
 	for try in 1 2 3; do
-		if go test -vet=off -run '^$' -fuzz "^$1\$" -fuzztime "$time" "$2" 2>&1 | tee "$log"; then
+		if go test -vet=off -run '^$' -fuzz "^$1\$" -fuzztime "$time" -parallel 1 "$2" 2>&1 | tee "$log"; then
 			return 0
 		fi
 		grep -q 'Failing input' "$log" && return 1
