@@ -58,7 +58,7 @@
 #endif
 
 #define NFCM_NAME "nfcomms"
-#define NFCM_MODULE_VERSION "1.0.0"
+#define NFCM_MODULE_VERSION "0.1.0"
 
 enum nfcm_sizes {
 	NFCM_OPS_HASH_BITS = 10,

@@ -16,10 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const (
-	module  = "github.com/nfcomms/nfcomms"
-	version = "v0.1.0" // as a release has it
-)
+const module = "github.com/nfcomms/nfcomms"
 
 // author is the environment of git for commits.
 var author = []string{
@@ -36,6 +33,16 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	out, err := cmd.Output()
 	require.NoError(t, err, "%s %s: %s", name, strings.Join(args, " "), &failure)
 	return strings.TrimSpace(string(out))
+}
+
+// release is the version of the tree, which stands in one place.
+func release(t *testing.T, top string) string {
+	t.Helper()
+	header, err := os.ReadFile(filepath.Join(top, "kmod", "nfcm_kmod.h"))
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^#define NFCM_MODULE_VERSION "(\d+\.\d+\.\d+)"$`).FindSubmatch(header)
+	require.Len(t, found, 2, "the version in kmod/nfcm_kmod.h")
+	return "v" + string(found[1])
 }
 
 // write writes a file of a folder, which may be a script, and the folders on the way.
@@ -55,8 +62,8 @@ func nested(files []string) (folders []string) {
 	return folders
 }
 
-// serve writes the tree to a folder as a module proxy has it, and returns its URL.
-func serve(t *testing.T, top string) string {
+// serve writes the tree as that version to a folder as a module proxy has it, and returns its URL.
+func serve(t *testing.T, top, version string) string {
 	t.Helper()
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, module, "@v")
@@ -112,10 +119,10 @@ func commands(t *testing.T, top string) (all []string) {
 func TestModuleIsFetched(t *testing.T) {
 	top, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	dir, bin := t.TempDir(), t.TempDir()
+	dir, bin, version := t.TempDir(), t.TempDir(), release(t, top)
 	cache := output(t, top, nil, "go", "env", "GOMODCACHE")
 	env := []string{
-		"GOPROXY=" + serve(t, top) + ",file://" + cache + "/cache/download", "GOSUMDB=off", "GOWORK=off", "GOBIN=" + bin,
+		"GOPROXY=" + serve(t, top, version) + ",file://" + cache + "/cache/download", "GOSUMDB=off", "GOWORK=off", "GOBIN=" + bin,
 		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOTOOLCHAIN=local", "CGO_ENABLED=1",
 	}
 	hello, err := os.ReadFile(filepath.Join(top, "examples", "hello", "main.go"))

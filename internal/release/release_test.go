@@ -9,6 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestChangelogHasTheRelease: the changelog has a section for the version of the tree.
+func TestChangelogHasTheRelease(t *testing.T) {
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	require.NoError(t, err)
+	require.Contains(t, string(changes), "\n## "+release(t, "../..")+"\n")
+}
+
 // TestReleaseRefuses: each reason for which no release is made, in the order in which they are met.
 func TestReleaseRefuses(t *testing.T) {
 	script, err := os.ReadFile("../../scripts/release.sh")

@@ -1,10 +1,10 @@
 #!/usr/bin/env perl
-# Converts Go programs from the API of pkg/nfcomms 0.1 to today's.
+# Converts Go programs from the API of pkg/nfcomms before its first release to that of v0.1.0.
 #
-#	scripts/from-0.1.pl FILE.go...    rewrites the files; run gofmt, and build, afterwards
+#	scripts/from-prerelease.pl FILE.go...    rewrites the files; run gofmt, and build, afterwards
 #
-# The changes are those of CHANGELOG.md, "From 0.1". What cannot be converted line by line is printed
-# with its place.
+# The changes are those of CHANGELOG.md, "From a checkout before v0.1.0". What cannot be
+# converted line by line is printed with its place.
 use strict;
 use warnings;
 
