@@ -36,6 +36,8 @@ fi
 if [ "$what" = test ]; then
 	need git git
 	need gdb gdb
+	need gpg gpg
+	need gpg-agent gpg-agent
 	need addr2line binutils
 	need systemd-analyze systemd
 	need mandoc mandoc
