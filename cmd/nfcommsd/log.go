@@ -5,6 +5,7 @@ import (
 	"log"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -38,11 +39,12 @@ func logGRPC(out *slog.Logger) {
 func plainLog(out *slog.Logger) *log.Logger { return log.New(newLines(out, "HTTP"), "", 0) }
 
 // lines turns lines of text into warnings. Strangers can cause them: ten at
-// first, then one a second.
+// first, then one a second, with the number of those that were not logged.
 type lines struct {
-	log *slog.Logger
-	msg string
-	now rate.Sometimes
+	log  *slog.Logger
+	msg  string
+	now  rate.Sometimes
+	held atomic.Int64 // lines since the last that was logged
 }
 
 func newLines(log *slog.Logger, msg string) *lines {
@@ -51,6 +53,9 @@ func newLines(log *slog.Logger, msg string) *lines {
 
 // Write logs one line.
 func (l *lines) Write(text []byte) (int, error) {
-	l.now.Do(func() { l.log.Warn(l.msg, "error", strings.TrimSpace(string(text))) })
+	l.held.Add(1)
+	l.now.Do(func() {
+		l.log.Warn(l.msg, "error", strings.TrimSpace(string(text)), "more_since_last", l.held.Swap(0)-1)
+	})
 	return len(text), nil
 }

@@ -73,8 +73,9 @@ func (d *device) run() {
 	defer d.triedOnce()
 	d.event(nfcommsv1.Event_TYPE_DEVICE_ADDED, d.name(), "added: "+d.address, nil)
 	d.update(func() {})
+	var failed failures
 	for pause := d.s.opt.Interval; d.opened() == nil; pause = min(2*pause, 32*d.s.opt.Interval) {
-		if d.tryOpen() {
+		if d.tryOpen(&failed) {
 			break
 		}
 		d.triedOnce()
@@ -90,11 +91,32 @@ func (d *device) run() {
 	}
 }
 
+// failures counts tries in a row that failed for the same reason.
+type failures struct {
+	reason string
+	count  int
+}
+
+// add counts one, and returns the text to report: of the first, and whenever the count has doubled.
+// So a device that is absent for weeks does not fill the log.
+func (f *failures) add(err error) (text string, report bool) {
+	if err.Error() != f.reason {
+		*f = failures{reason: err.Error()}
+	}
+	f.count++
+	if f.count == 1 {
+		return f.reason, true
+	}
+	return fmt.Sprintf("%s (%d times)", f.reason, f.count), f.count&(f.count-1) == 0
+}
+
 // tryOpen opens the device once and reports whether it is open.
-func (d *device) tryOpen() bool {
+func (d *device) tryOpen(failed *failures) bool {
 	dev, err := nfcomms.Open(d.ctx, d.address, nfcomms.WithLogger(d.s.log))
 	if err != nil && d.ctx.Err() == nil {
-		d.event(nfcommsv1.Event_TYPE_OPEN_FAILED, d.name(), err.Error(), err)
+		if message, report := failed.add(err); report {
+			d.event(nfcommsv1.Event_TYPE_OPEN_FAILED, d.name(), message, err)
+		}
 	}
 	late := false
 	d.update(func() {

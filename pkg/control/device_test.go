@@ -121,15 +121,16 @@ func TestOpenThatFails(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotOpen)
 	require.ErrorContains(t, err, "colour", "it says why")
 
-	tries := 0
+	var told []string
 	for r, err := range c.WatchEvents(background(t), "devices/bad") {
 		require.NoError(t, err)
 		if r.GetEvent().GetType() == nfcommsv1.Event_TYPE_OPEN_FAILED {
-			if tries++; tries == 3 {
+			if told = append(told, r.GetEvent().Message); len(told) == 3 {
 				break // it continues trying
 			}
 		}
 	}
+	require.Equal(t, []string{d.Failure.Message, d.Failure.Message + " (2 times)", d.Failure.Message + " (4 times)"}, told)
 	require.NoError(t, srv.Remove("nic0"))
 	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health(t, c, ""), "none serves")
 	require.NoError(t, srv.Remove("bad"))
