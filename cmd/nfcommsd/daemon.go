@@ -55,6 +55,9 @@ func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-c
 		return err
 	}
 	logStart(log, conf, s)
+	for _, w := range warnings(conf) {
+		log.Warn("configuration", "error", w)
+	}
 	d, err := newDaemon(conf, log, level)
 	if err != nil {
 		s.close()

@@ -108,8 +108,11 @@ func logEnd(c config.Log, w io.Writer, err error) bool {
 	return true
 }
 
-// sayGood answers --check, with a warning for each name that nobody has.
+// sayGood answers --check, with a warning for each likely mistake and each name that nobody has.
 func sayGood(conf *config.Loaded, stdout, stderr io.Writer) error {
+	for _, w := range warnings(conf) {
+		fmt.Fprintf(stderr, "nfcommsd: warning: %v\n", w)
+	}
 	_, unknown, err := conf.Policy()
 	for _, w := range unknown {
 		fmt.Fprintf(stderr, "nfcommsd: warning: %v: holds no role until it is known\n", w)
