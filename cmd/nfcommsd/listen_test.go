@@ -278,6 +278,34 @@ func TestSocketActivationMode(t *testing.T) {
 	}
 }
 
+// TestMetricsSocketActivation: the metrics are served on the socket of systemd and on another
+// address that is configured, and on none if the configuration turns them off.
+func TestMetricsSocketActivation(t *testing.T) {
+	web := freePort(t)
+	p := newProcess(t, "--http-address", web)
+	l, err := net.Listen("unix", filepath.Join(p.dir, "metrics"))
+	require.NoError(t, err)
+	defer l.Close()
+	p.activate("metrics", l)
+	p.await("READY=1")
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", l.Addr().String())
+	}}}
+	defer client.CloseIdleConnections()
+	for url, client := range map[string]*http.Client{"http://daemon": client, "http://" + web: http.DefaultClient} {
+		_, body := get(t, client, url+"/metrics", "", "")
+		require.Contains(t, body, "nfcommsd_device_state", url)
+		client.CloseIdleConnections()
+	}
+	p.stop()
+
+	p.args = append(p.args, "--http-address", "")
+	p.activate("metrics", l)
+	p.await("READY=1")
+	p.logged(`http=""`)
+	p.stop()
+}
+
 // TestConnectionLimits: a listener that is full closes what comes at once, and
 // one user cannot take all of it.
 func TestConnectionLimits(t *testing.T) {

@@ -28,14 +28,13 @@ func (s *sockets) close() {
 }
 
 // openSockets takes what systemd handed over, and opens what the configuration
-// names: of the control plane and of the metrics each, the former replaces the
-// latter. After an error nothing is left open.
+// names: of the control plane, the former replaces the latter. After an error nothing is left open.
 func openSockets(conf *config.Loaded) (*sockets, error) {
 	given, err := listen.Activated()
 	if err != nil {
 		return nil, err
 	}
-	s := &sockets{web: given[listen.Metrics]}
+	s := &sockets{}
 	for _, l := range given[listen.Control] {
 		if l.Addr().Network() == "unix" {
 			s.local = append(s.local, l)
@@ -46,10 +45,7 @@ func openSockets(conf *config.Loaded) (*sockets, error) {
 	if len(given[listen.Control]) == 0 {
 		err = s.openControl(conf)
 	}
-	if len(s.web) == 0 && conf.HTTP.Address != "" {
-		l, bad := openWeb(conf.HTTP)
-		s.web, err = add(s.web, l, err, wrap("http.address", bad))
-	}
+	err = errors.Join(err, s.openMetrics(conf, given[listen.Metrics]))
 	err = errors.Join(err, sameMode(conf, "socket.mode", conf.Socket.Mode, given[listen.Control]),
 		sameMode(conf, "http.mode", conf.HTTP.Mode, given[listen.Metrics]))
 	switch {
@@ -79,6 +75,29 @@ func sameMode(conf *config.Loaded, key string, want fs.FileMode, given []net.Lis
 		return conf.Wrong(key, fmt.Errorf("systemd made %s with mode %04o, not %04o: set SocketMode= in its unit", path, info.Mode().Perm(), want))
 	}
 	return nil
+}
+
+// openMetrics takes the sockets of the metrics that systemd handed over, and opens the address that
+// the configuration names beside them, unless one of them has that path, or both are TCP. None is
+// used if the configuration turns the metrics off.
+func (s *sockets) openMetrics(conf *config.Loaded, given []net.Listener) (err error) {
+	address := conf.HTTP.Address
+	if address == "" && conf.Given("http.address") {
+		for _, l := range given {
+			l.Close()
+		}
+		return nil
+	}
+	s.web = given
+	same := func(l net.Listener) bool {
+		return "unix:"+l.Addr().String() == address || conf.HTTP.UnixPath() == "" && l.Addr().Network() != "unix"
+	}
+	if address == "" || slices.ContainsFunc(given, same) {
+		return nil
+	}
+	l, bad := openWeb(conf.HTTP)
+	s.web, err = add(s.web, l, nil, wrap("http.address", bad))
+	return err
 }
 
 // openWeb opens the address of the metrics.

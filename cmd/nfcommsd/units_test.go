@@ -85,6 +85,7 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 	require.Equal(t, "2", value("nfcommsd.service", "RestartPreventExitStatus"))
 	require.Equal(t, 2, exitConfig)
 	require.Contains(t, service, "Type=notify\n")
+	require.Equal(t, "nfcommsd.socket nfcommsd-metrics.socket", value("nfcommsd.service", "Sockets"))
 	check := strings.Replace(value("nfcommsd.service", "ExecStart"), " --config", " --check --config", 1)
 	require.Equal(t, check, value("nfcommsd.service", "ExecReload"), "a reload checks first what the daemon reads")
 	stop, err := time.ParseDuration(value("nfcommsd.service", "TimeoutStopSec") + "s")

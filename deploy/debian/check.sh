@@ -124,6 +124,8 @@ get='$s = IO::Socket::UNIX->new("/run/nfcomms/metrics.sock") or die $!; print $s
 scrape() { inside "runuser -u alice -G $1 -- perl -MIO::Socket::UNIX -e '$get'" | grep -F 'nfcommsd_device_state{device="sim0",state="ready"} 1'; }
 check "its group scrapes the metrics" scrape nfcomms-metrics
 check "and nobody else" refuses scrape alice
+check "the socket of the metrics is enabled while the daemon runs" inside 'systemctl enable --now nfcommsd-metrics.socket && systemctl disable nfcommsd-metrics.socket'
+check "and it is systemd's" inside 'systemctl is-active nfcommsd-metrics.socket && test "$(stat -c "%U %G %a" /run/nfcomms/metrics.sock)" = "nfcomms nfcomms-metrics 660"'
 check "the daemon has no privileges" inside 'grep -qx "CapEff:	0000000000000000" /proc/$(systemctl show -P MainPID nfcommsd)/status'
 check "the shipped configuration is good, without a warning" inside 'test "$(nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml 2>&1)" = "the configuration is good"'
 check "the version is the package's" inside 'nfctl version --client | grep -F "$(dpkg-query -f "\${Version}" -W nfcomms)"'
