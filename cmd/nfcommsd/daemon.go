@@ -37,7 +37,8 @@ type daemon struct {
 	calls      *grpcprom.ServerMetrics
 	refused    *refusals
 	reloads    reloads
-	unknown    int // names in roles that nobody has; changed by setPolicy alone
+	nodes      string // pattern of the device nodes to look for
+	unknown    int    // names in roles that nobody has; changed by setPolicy alone
 
 	local, remote *grpc.Server
 	webs          []*http.Server
@@ -63,6 +64,7 @@ func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-c
 		s.close()
 		return err
 	}
+	d.discover()
 	d.openDevices(conf.Devices)
 	d.start(s)
 	notify(log, systemd.SdNotifyReady, "STATUS="+statusLine(d.control))
@@ -109,8 +111,8 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 		control: control.New(control.Options{
 			Logger: log, Interval: conf.Health.Interval, ProbeTimeout: conf.Health.Timeout, Caller: access.CallerOf,
 		}),
-		liveness: liveness{known: make(map[string]bool)},
-		calls:    newCallMetrics(),
+		liveness: liveness{known: make(map[string]bool)}, nodes: deviceNodes,
+		calls: newCallMetrics(),
 	}
 	d.refused = newRefusals(d.logRefusal)
 	d.setPolicy(policy, unknown)
@@ -193,6 +195,7 @@ func (d *daemon) wait(load func() (*config.Loaded, error), signals <-chan os.Sig
 		select {
 		case <-again.C:
 			d.lookAgain()
+			d.openDevices(d.discover())
 		case sig := <-signals:
 			if sig != syscall.SIGHUP {
 				d.log.Info("stopping", "signal", sig.String())

@@ -31,6 +31,9 @@ func (d *daemon) reload(load func() (*config.Loaded, error)) {
 	later := d.conf.Fixed(next)
 	d.level.Set(next.Log.Level)
 	d.setPolicy(policy, unknown)
+	if next.Auto {
+		next.Devices = found(d.nodes)
+	}
 	d.changeDevices(next.Devices)
 	d.conf.TakeLive(next)
 	if len(later) > 0 {

@@ -16,7 +16,9 @@ import (
 // Config is what nfcommsd is told. Default returns one that is complete.
 type Config struct {
 	// Devices are the addresses to open, by name.
-	Devices   map[string]string
+	Devices map[string]string
+	// Auto has the daemon find the devices.
+	Auto      bool
 	Socket    Socket
 	TCP       TCP
 	HTTP      HTTP

@@ -106,6 +106,36 @@ func TestEverySetting(t *testing.T) {
 	}
 }
 
+// TestAuto: devices are found, or named, and a file that is printed says which.
+func TestAuto(t *testing.T) {
+	for _, source := range []struct{ file, env, flag string }{{"devices: auto", "", ""}, {"devices: {a: \"sim:\"}", "auto", ""}, {"", "b=sim:", "auto"}} {
+		var env, flags []string
+		if source.env != "" {
+			env = []string{"NFCOMMSD_DEVICES=" + source.env}
+		}
+		if source.flag != "" {
+			flags = []string{"--devices", source.flag}
+		}
+		l, err := load(t, source.file, env, flags)
+		require.NoError(t, err)
+		require.True(t, l.Auto)
+		require.Empty(t, l.Devices)
+		text, err := l.YAML()
+		require.NoError(t, err)
+		again, err := load(t, string(text), nil, nil)
+		require.NoError(t, err)
+		require.True(t, again.Auto)
+	}
+	l, err := load(t, "devices: auto", []string{"NFCOMMSD_DEVICES=a=sim:"}, nil)
+	require.NoError(t, err)
+	require.False(t, l.Auto)
+	require.Equal(t, map[string]string{"a": "sim:"}, l.Devices)
+	_, err = load(t, "devices: automatic", nil, nil)
+	require.ErrorContains(t, err, "devices wants names with values")
+	_, err = load(t, "", nil, []string{"--devices", "auto,a=sim:"})
+	require.ErrorContains(t, err, `"auto" is not NAME=VALUE`)
+}
+
 func TestLists(t *testing.T) {
 	l, err := load(t, "roles:\n  viewer: [uid:1, uid:2]\n  operator: []\n", []string{"NFCOMMSD_ROLES_ADMIN=uid:3, uid:4,"},
 		[]string{"--devices", "a=sim:,b=sim:?managers=2", "--devices", "c=sim:"})

@@ -195,6 +195,6 @@ func (l *Loaded) Fixed(next *Loaded) []string {
 
 // TakeLive takes over from next the settings that a running daemon can change.
 func (l *Loaded) TakeLive(next *Loaded) {
-	l.Devices, l.Roles, l.Log.Level = next.Devices, next.Roles, next.Log.Level
+	l.Devices, l.Auto, l.Roles, l.Log.Level = next.Devices, next.Auto, next.Roles, next.Log.Level
 	l.Socket.MaxRole = next.Socket.MaxRole
 }

@@ -41,7 +41,7 @@ func (s *setting) env() string {
 // settings is the table, over one configuration.
 func (c *Config) settings() []*setting {
 	return []*setting{
-		mapping("devices", "devices to open, NAME=ADDRESS", &c.Devices),
+		mapping("devices", "devices to open, NAME=ADDRESS; or auto: each card of this machine", &c.Devices, &c.Auto),
 		text("socket.path", "UNIX socket of the control plane; empty for none", &c.Socket.Path),
 		mode("socket.mode", "permissions of the socket", &c.Socket.Mode),
 		text("socket.group", "group of the socket; empty for the daemon's own", &c.Socket.Group),
@@ -170,10 +170,16 @@ func texts(key, help string, p *[]string) *setting {
 		}}
 }
 
-// mapping makes a setting of names and values, each once.
-func mapping(key, help string, p *map[string]string) *setting {
+// auto stands in place of names and values that are found.
+const auto = "auto"
+
+// mapping makes a setting of names and values, each once, or of auto alone.
+func mapping(key, help string, p *map[string]string, found *bool) *setting {
 	return &setting{key: key, help: help, kind: "list", form: pairs,
 		get: func() []string {
+			if *found {
+				return []string{auto}
+			}
 			var all []string
 			for _, name := range slices.Sorted(maps.Keys(*p)) {
 				all = append(all, name+"="+(*p)[name])
@@ -181,13 +187,17 @@ func mapping(key, help string, p *map[string]string) *setting {
 			return all
 		},
 		set: func(v []string) error {
+			*found = slices.Equal(v, []string{auto})
 			m := make(map[string]string, len(v))
 			for _, pair := range v {
 				name, value, ok := strings.Cut(pair, "=")
-				if _, dup := m[name]; !ok || name == "" || dup {
+				if _, dup := m[name]; !*found && (!ok || name == "" || dup) {
 					return fmt.Errorf("%q is not NAME=VALUE with a name of its own", pair)
 				}
 				m[name] = value
+			}
+			if *found {
+				clear(m)
 			}
 			*p = m
 			return nil

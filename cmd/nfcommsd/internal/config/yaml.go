@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -102,6 +103,8 @@ func (f *file) values(key string, want form, n *yaml.Node) ([]string, bool) {
 		return f.items(key, n.Content)
 	case want == pairs && n.Kind == yaml.MappingNode:
 		return f.named(key, n)
+	case want == pairs && isValue(n) && n.Value == auto:
+		return []string{auto}, true
 	}
 	f.refuse(n, "%s wants %s, not %s", key, [...]string{"a value", "a list", "names with values"}[want], kindOf(n))
 	return nil, false
@@ -206,6 +209,9 @@ func (s *setting) node() *yaml.Node {
 		}
 		return n
 	case pairs:
+		if slices.Equal(s.get(), []string{auto}) {
+			return value(auto)
+		}
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		for _, v := range s.get() {
 			name, text, _ := strings.Cut(v, "=")
