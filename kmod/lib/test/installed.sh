@@ -24,7 +24,7 @@ expect() {
 	fi
 }
 
-make -s install DESTDIR="$root" PREFIX=/usr
+make -s install DESTDIR="$root" PREFIX=/usr VERSION=v9.9.9 # which does not count
 lib=$root/usr/lib
 export PKG_CONFIG_LIBDIR=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 flags() { pkg-config "$@" libnfcomms; }
@@ -69,6 +69,7 @@ interrupted() {
 try_header() { echo '#include <libnfcomms.h>' | "$@" -Wall -Wextra -Wpedantic -Werror -fsyntax-only $(flags --cflags) -; }
 
 expect "the version is the module's" test "$(flags --modversion)" = "$version"
+expect "and that of its file" test -e "$lib/libnfcomms.so.$version"
 expect "it exports what the header declares, with a version" same_names
 expect "its soname" soname libnfcomms.so libnfcomms.so.1
 expect "the other library exports what it is loaded for" umod_names
