@@ -153,7 +153,7 @@ image: deps-build ## build the container image in bin/
 	@deploy/container/build.sh bin
 
 .PHONY: release
-release: deps ## a release of VERSION (v1.2.3) in bin/VERSION: packages, apt repository, image, materials, checksums; KEY signs
+release: deps ## a release of VERSION (v1.2.3) in bin/VERSION: apt repository, rpm packages, image, materials, checksums; KEY signs
 	@scripts/deps.sh packages
 	@scripts/release.sh $(VERSION)
 

@@ -27,6 +27,7 @@ export SOURCE_DATE_EPOCH
 mkdir -p "$out/apt" "$out/materials"
 deploy/debian/build.sh "$out/apt" >/dev/null
 deploy/dkms/build.sh "$out/apt" >/dev/null
+deploy/rpm/build.sh "$out/apt" "$out/rpm" >/dev/null
 deploy/debian/repository.sh "$out/apt" "${KEY:-}"
 deploy/container/build.sh "$out" "$out/apt" >/dev/null
 rm "$out/nfcomms-rootfs.tar"

@@ -53,6 +53,19 @@ check "the packages are reproducible" same
 check "each program has its bill of materials" materials
 check "maintainer scripts parse" parse
 
+rpms() { deploy/rpm/build.sh "$work/one" "$work/rpm" && deploy/rpm/build.sh "$work/two" "$work/rpm-again" && diff -r "$work/rpm" "$work/rpm-again"; }
+# same_files: each rpm has the files of the Debian package, but for the folders that move.
+same_files() {
+	diff <(for deb in "$work"/one/*.deb; do dpkg-deb --fsys-tarfile "$deb" | tar -t; done |
+		sed 's|^\.||; /\/$/d; s|/usr/lib/[^/]*-linux-gnu/|/usr/lib64/|; s|vendor-completions/|site-functions/|' | sort) \
+		<(for rpm in "$work"/rpm/*.rpm; do rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' "$rpm"; done | sed -n 's/^[^d][^ ]* //p' | sort)
+}
+check "rpm packages are reproducible" rpms
+check "they have the files of the Debian packages" same_files
+check "their digests are right" rpm -K --nosignature "$work"/rpm/*.rpm
+check "the configuration is kept in an upgrade" grep -x /etc/nfcomms/nfcommsd.yaml <(rpm -qpc "$work"/rpm/nfcomms-*.rpm)
+check "they need what the Debian packages need" diff <(rpm -qp --requires "$work"/rpm/nfcomms-*.rpm | grep -v '^rpmlib\|/bin/sh' | sed 's/ .*//' | sort) <(printf '%s\n' glibc shadow-utils systemd)
+
 # --- a booted Debian
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -109,6 +122,15 @@ left() {
 		cat etc/passwd etc/group) | grep -v '^nobody\|^alice:'
 }
 now_and_before() { diff "$work/before" <(left) && inside 'test ! -e /run/nfcomms && test ! -e /run/nfsim'; }
+
+# Scripts of rpm packages run in the machine before it boots.
+offline() { rpm --root "$root" --dbpath /tmp/rpm --nodeps "$@"; }
+left >"$work/before"
+check "an rpm package is installed" offline -i "$work"/rpm/*.rpm
+check "it has its user, and its programs run" chroot "$root" sh -c 'getent passwd nfcomms && getent group nfcomms-metrics && nfctl version --client && nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml'
+check "it is removed" offline -e nfcomms libnfcomms1 libnfcomms-devel
+chroot "$root" sh -c 'userdel nfcomms; groupdel nfcomms-metrics; groupdel nfcomms-dev' >/dev/null 2>&1 || true # as purge of the other does
+check "and leaves nothing" diff "$work/before" <(left)
 
 check "it boots" boot
 left >"$work/before"
