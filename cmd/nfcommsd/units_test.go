@@ -19,7 +19,7 @@ const unitFolder = "../../deploy/systemd"
 
 // mostExposed is the exposure, in tenths, that systemd may find in the service.
 // The rest is the daemon's task: sockets, devices, the ids of callers.
-const mostExposed = "16"
+const mostExposed = "17"
 
 // units copies the units to a folder, with a program that is there, and returns
 // their text by name.

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Others is what user ids are counted under that nobody knows.
+// Others is what user ids are counted under that nobody knows, with the control group if that is known.
 const Others = "others"
 
 // Owners knows whose a user id is. Those that /etc/subuid (subuid(5)) gives to a user
 // are counted as the user's own. Ids that no file and no user database knows are counted
-// together, as they may all be one user's. Safe for concurrent use.
+// together by control group, as all in a container may be one user's. Safe for concurrent use.
 type Owners struct {
 	file  string                           // of the ranges
 	known func(uid uint32) bool            // by the user database
@@ -58,8 +58,8 @@ func New() *Owners {
 	}
 }
 
-// Of names the owner of a user id.
-func (o *Owners) Of(uid uint32) string {
+// Of names the owner of a user id, of a process in a control group that GroupOf named.
+func (o *Owners) Of(uid uint32, group string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refreshLocked()
@@ -78,7 +78,10 @@ func (o *Owners) Of(uid uint32) string {
 		known = o.known(uid)
 		o.seen[uid] = known
 	}
-	if !known {
+	switch {
+	case !known && group != "":
+		return Others + " in " + group
+	case !known:
 		return Others
 	}
 	return Name(uid)

@@ -75,7 +75,8 @@ func (a *Authorizer) RoleOf(who credentials.AuthInfo) Role {
 // Owner names what a caller is counted under, for Limits.Owner: the name of a certificate, or the
 // user. A user id that the policy names is a user of its own. One that /etc/subuid gives to a user,
 // for user namespaces, is that user's, as a user with thousands of ids is one caller nevertheless.
-// Ids that no user database knows count together, as one caller "others".
+// Ids that no user database knows count together by pod or other control group, or as one caller
+// "others" if that is unknown.
 func (a *Authorizer) Owner(who credentials.AuthInfo) string {
 	local, ok := who.(Local)
 	if !ok {
@@ -87,7 +88,7 @@ func (a *Authorizer) Owner(who credentials.AuthInfo) string {
 	if named {
 		return owners.Name(local.UID)
 	}
-	return a.owners.Of(local.UID)
+	return a.owners.Of(local.UID, local.group)
 }
 
 // SetPolicy replaces the policy for calls from now on, and ends the streams

@@ -22,6 +22,7 @@ type Local struct {
 	// Groups are its supplementary groups.
 	Groups []uint32
 
+	group   string // the control group of the process, when it connected
 	account *account
 }
 

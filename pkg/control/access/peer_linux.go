@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/owners"
 )
 
 // soPeerGroups is SO_PEERGROUPS, which package syscall lacks.
@@ -24,7 +25,7 @@ func peerOf(c syscall.Conn) (Local, error) {
 	if err != nil {
 		return Local{}, err
 	}
-	who := Local{PID: peer.PID, UID: peer.UID, GID: peer.GID}
+	who := Local{PID: peer.PID, UID: peer.UID, GID: peer.GID, group: owners.GroupOf(peer.PID)}
 	var asked error
 	err = raw.Control(func(fd uintptr) { who.Groups, asked = groupsOf(fd) })
 	if err = errors.Join(err, asked); err != nil {
