@@ -62,7 +62,7 @@ func (c *Channel) Name() string { return c.name }
 // target reads a transfer. Where the device does not answer it may return later than
 // ctx ends, see Channel.
 func (c *Channel) Send(ctx context.Context, msg []byte) error {
-	err := fits(msg)
+	err := unlessEnded(ctx, fits(msg))
 	if err == nil {
 		call := c.traced(callSend)
 		err = c.ch.Send(call.in(ctx), msg)

@@ -113,6 +113,15 @@ type (
 	WithdrawnError = bridge.WithdrawnError
 )
 
+// unlessEnded returns err, or the error of a context that has ended: that wins over arguments that
+// make no sense. It serves calls that have done nothing yet.
+func unlessEnded(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return &WithdrawnError{Cause: ctx.Err()}
+	}
+	return err
+}
+
 // OpError is what every failing call of this package returns: what was tried,
 // where, and why it failed.
 type OpError struct {

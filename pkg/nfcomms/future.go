@@ -73,6 +73,9 @@ func done(n int, err error) (int, error) {
 func startAlone(ctx context.Context, call func(context.Context) (int, error)) *Future {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Future{done: make(chan struct{}), cancel: cancel, fail: func(op string, err error) error { return wrap(op, "", 0, err) }}
+	if ctx.Err() != nil { // call might succeed at once
+		call = func(context.Context) (int, error) { return 0, f.fail(opSelect, &WithdrawnError{Cause: ctx.Err()}) }
+	}
 	go func() {
 		defer cancel()
 		f.n, f.err = call(ctx)

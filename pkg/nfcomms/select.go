@@ -35,7 +35,7 @@ import (
 // that Select, or it chose another case: see SendCase.
 func Select(ctx context.Context, cases ...Case) (int, error) {
 	s := selection{cases: cases, fallback: -1}
-	err := s.check()
+	err := unlessEnded(ctx, s.check())
 	if err != nil {
 		return -1, wrap(opSelect, "", 0, err)
 	}

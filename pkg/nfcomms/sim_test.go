@@ -571,14 +571,3 @@ func TestChannelsAfterAResetThatTimedOut(t *testing.T) {
 	_, err = dev.Subscribe(background(t), Loopback)
 	require.NoError(t, err)
 }
-
-// TestOpenWithAnEndedContext: nothing is opened, whatever the address.
-func TestOpenWithAnEndedContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(background(t))
-	cancel()
-	for _, address := range []string{"sim:", "dev:0", "nowhere:", ""} {
-		_, err := Open(ctx, address)
-		require.ErrorIs(t, err, ErrWithdrawn, address)
-		require.ErrorIs(t, err, context.Canceled, address)
-	}
-}

@@ -62,7 +62,7 @@ func striped(ctx context.Context, data any, size int, chs []*Channel, op string)
 		err = distinct(chs)
 	}
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	s := &striping{chs: chs, stripes: stripesOf(size, len(chs)), delivered: make([]bool, len(chs)), data: data,
 		mem: o.mem, sends: op == opSendStriped}

@@ -66,6 +66,9 @@ func (s Supervisor) Run(ctx context.Context, d *Device, work func(context.Contex
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
+	if ctx.Err() != nil {
+		return d.fail(opSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
+	}
 	v := &supervision{Supervisor: s, dev: d, work: work}
 	for wait := s.MinWait; ; wait = min(2*wait, s.MaxWait) {
 		began := time.Now()

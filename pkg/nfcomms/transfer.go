@@ -30,7 +30,7 @@ func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
 func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
 	call := c.traced(callSendInd)
 	o, err := readableObject(data, size)
-	if err == nil {
+	if err = unlessEnded(ctx, err); err == nil {
 		err = c.sendObject(call.in(ctx), o)
 	}
 	call.end(len(o.mem), err)
@@ -61,7 +61,7 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
 	call := c.traced(callReceiveInd)
 	o, err := writableObject(data, size)
-	if err == nil {
+	if err = unlessEnded(ctx, err); err == nil {
 		err = c.receiveObject(call.in(ctx), o)
 	}
 	call.end(len(o.mem), err)
@@ -92,6 +92,9 @@ func (c *Channel) receiveObject(ctx context.Context, o object) error {
 // that much memory. data is valid in fill only: later it may be memory of another
 // call.
 func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []byte) error) error {
+	if ctx.Err() != nil {
+		return c.fail(opSendInd, &WithdrawnError{Cause: ctx.Err()})
+	}
 	b, err := takeBuffer(size)
 	if err != nil {
 		return c.fail(opSendInd, err)
@@ -114,7 +117,7 @@ func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []by
 // another call.
 func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []byte) error) error {
 	if size < 0 {
-		return c.fail(opReceiveInd, fmt.Errorf("size %d is negative: %w", size, ErrSize))
+		return c.fail(opReceiveInd, unlessEnded(ctx, fmt.Errorf("size %d is negative: %w", size, ErrSize)))
 	}
 	var b *buffer
 	defer func() {

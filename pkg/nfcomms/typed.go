@@ -44,7 +44,7 @@ func (c Chan[T]) direct() bool { return c.size <= MessageSize }
 func (c Chan[T]) Send(ctx context.Context, v T) error {
 	switch {
 	case c.err != nil:
-		return c.ch.fail(opSend, c.err)
+		return c.ch.fail(opSend, unlessEnded(ctx, c.err))
 	case c.direct():
 		return c.ch.fail(opSend, c.sendDirect(ctx, &v))
 	default:
@@ -83,7 +83,7 @@ func (c Chan[T]) Receive(ctx context.Context) (T, error) {
 	op := opReceive
 	switch {
 	case c.err != nil:
-		err = c.err
+		err = unlessEnded(ctx, c.err)
 	case c.direct():
 		err = c.receiveDirect(ctx, &v)
 	default:

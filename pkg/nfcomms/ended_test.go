@@ -1,0 +1,66 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOpenWithAnEndedContext: nothing is opened, whatever the address.
+func TestOpenWithAnEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(background(t))
+	cancel()
+	for _, address := range []string{"sim:", "dev:0", "nowhere:", ""} {
+		_, err := Open(ctx, address)
+		require.ErrorIs(t, err, ErrWithdrawn, address)
+		require.ErrorIs(t, err, context.Canceled, address)
+	}
+}
+
+// TestEndedContextWins: a call whose context has ended does nothing, whatever its arguments.
+func TestEndedContextWins(t *testing.T) {
+	dev := openSim(t, "sim:")
+	ch, err := dev.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(background(t))
+	cancel()
+	native := make(chan int, 100)
+	never := func([]byte) error { t.Error("was called"); return nil }
+	received := func(_ any, err error) error { return err }
+	for name, call := range map[string]func() error{
+		"long message":        func() error { return ch.Send(ctx, make([]byte, 57)) },
+		"nothing to send":     func() error { return ch.SendInd(ctx, nil) },
+		"size to send":        func() error { return ch.SendInd(ctx, make([]byte, 1), 2) },
+		"copy to receive":     func() error { return received(ch.ReceiveInd(ctx, [1]byte{})) },
+		"function to send":    func() error { return ch.SendIndFunc(ctx, 1, never) },
+		"size of function":    func() error { return ch.SendIndFunc(ctx, -1, never) },
+		"function to receive": func() error { return ch.ReceiveIndFunc(ctx, -1, never) },
+		"type to send":        func() error { return ChanOf[string](ch).Send(ctx, "") },
+		"type to receive":     func() error { return received(ChanOf[string](ch).Receive(ctx)) },
+		"no stripes":          func() error { return SendStriped(ctx, make([]byte, 1), 1) },
+		"stripes of nothing":  func() error { return received(ReceiveStriped(ctx, nil, 1, ch)) },
+		"two defaults":        func() error { return received(Select(ctx, Default(), Default())) },
+		"default":             func() error { return received(Default().Start(ctx).Wait(background(t))) },
+		"long case":           func() error { return received(SendCase(ch, make([]byte, 57)).Start(ctx).Wait(background(t))) },
+		"case of nothing":     func() error { return received(SendIndCase(ch, nil).Start(ctx).Wait(background(t))) },
+		"native": func() (err error) {
+			for range cap(native) {
+				err = received(GoSend(native, 1).Start(ctx).Wait(background(t)))
+			}
+			return err
+		},
+		"supervisor": func() error {
+			return Supervisor{}.Run(ctx, dev, func(context.Context, *Generation) error { return never(nil) })
+		},
+	} {
+		err := call()
+		require.ErrorIs(t, err, ErrWithdrawn, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.ErrorAs(t, err, new(*OpError), name)
+		require.ErrorAs(t, err, new(*WithdrawnError), name)
+	}
+	require.Empty(t, native)
+}
