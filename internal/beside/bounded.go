@@ -3,6 +3,7 @@ package beside
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -42,6 +43,10 @@ var Waits = []string{
 
 // endless are those that wait for what their callers do elsewhere: it takes no part.
 var endless = []string{"Instance.Wait"}
+
+// passesOn are those that return the error of their context as it is: what they wait for goes on, or was
+// done in part.
+var passesOn = []string{"Future.Wait", "Completions.Wait", "Fabric.Put", "Fabric.Get"}
 
 // Lost is the time in which a device with the usual heartbeat is lost.
 const Lost = 1500 * time.Millisecond
@@ -186,7 +191,11 @@ func (b *Bounds) one(t *testing.T, c *clock, how trial, w *World, m method) time
 	start := c.now()
 	go func() {
 		defer close(done)
-		w.invoke(ctx, m)
+		for _, err := range w.invoke(ctx, m) {
+			if bare(err) && !slices.Contains(passesOn, m.name) {
+				t.Errorf("%s: %v: its context has ended, which is no ErrWithdrawn", m.name, err)
+			}
+		}
 	}()
 	for {
 		select {
@@ -214,8 +223,22 @@ func callOf(stacks string) string {
 	return strings.Join(found, "\n\n")
 }
 
-// invoke calls a method. Results that have to be ended are not: the device may not answer that.
-func (w *World) invoke(ctx context.Context, m method) { m.call.Call(w.in(ctx, m)) }
+// invoke calls a method and returns its errors. Results that have to be ended are not: the device may
+// not answer that.
+func (w *World) invoke(ctx context.Context, m method) (errs []error) {
+	for _, out := range m.call.Call(w.in(ctx, m)) {
+		if err, is := out.Interface().(error); is && out.Type() == errorType {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// bare reports whether err is that of a context, and not one that says that nothing was done.
+func bare(err error) bool {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return ended && !errors.Is(err, nfcomms.ErrWithdrawn)
+}
 
 // clock runs only while this process gets a processor: it counts ticks that were seen to pass.
 type clock struct {

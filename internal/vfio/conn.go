@@ -70,7 +70,7 @@ func dial(ctx context.Context, path string) (*conn, error) {
 		err = fmt.Errorf("no answer from the process of %s: another client may have the device: %w", path, bridge.ErrBusy)
 	}
 	if ctx.Err() != nil {
-		err = errors.Join(context.Cause(ctx), err)
+		err = errors.Join(&bridge.WithdrawnError{Cause: ctx.Err()}, err)
 	}
 	return nil, err
 }

@@ -2,6 +2,8 @@ package nfcomms
 
 import (
 	"context"
+	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,7 +83,17 @@ func behind[T any](ctx context.Context, l *leftovers, do func() (T, error), undo
 	if !ended {
 		return v, &WithdrawnError{Cause: ctx.Err()}
 	}
-	return got.of, got.err
+	return got.of, withdrawn(ctx, got.err)
+}
+
+// withdrawn returns err, or a WithdrawnError in place of one that a context has which ended: back ends
+// that talk to a process return what their socket made of it.
+func withdrawn(ctx context.Context, err error) error {
+	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, os.ErrDeadlineExceeded))
+	if ended && !errors.Is(err, ErrWithdrawn) {
+		return &WithdrawnError{Cause: ctx.Err()}
+	}
+	return err
 }
 
 // within calls do, and returns its result, or false soon after the end of ctx: then do goes on behind
