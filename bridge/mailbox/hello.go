@@ -65,7 +65,7 @@ func (m *memory) answer() {
 // awaitReady waits for the boot to end.
 func awaitReady(ctx context.Context, state *uint32) error {
 	for end := time.Now().Add(bootTime); ; time.Sleep(100 * time.Microsecond) {
-		switch s := atomic.LoadUint32(state); {
+		switch s := atomic.LoadUint32(state); { // SYNC: state
 		case s == abi.DeviceReady:
 			return nil
 		case s == abi.DeviceFault:

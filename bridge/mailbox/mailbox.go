@@ -72,7 +72,7 @@ func (b *mailbox) hasRoomLocked(n, limit uint64) bool {
 	if b.tx.tail-b.tx.head+n <= limit {
 		return true
 	}
-	head := atomic.LoadUint64(b.h2dHead)
+	head := atomic.LoadUint64(b.h2dHead) // SYNC: room
 	if head-b.tx.head > b.tx.tail-b.tx.head {
 		b.tx.dead = true
 		b.ep.fail(fmt.Errorf("%w: mailbox %d: device consumed slot %d of %d", bridge.ErrFault, b.index, head, b.tx.tail))
@@ -87,7 +87,7 @@ func (b *mailbox) hasRoomLocked(n, limit uint64) bool {
 func (b *mailbox) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
 	s.Payload = *p
-	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park
+	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park, island work
 }
 
 // asleepLocked reports whether the island sleeps; the caller then rings it. It
@@ -186,7 +186,7 @@ func (b *mailbox) aimLocked() {
 func (b *mailbox) publishLocked() {
 	if b.rx.published != b.rx.head {
 		b.rx.published = b.rx.head
-		atomic.StoreUint64(b.d2hHead, b.rx.head)
+		atomic.StoreUint64(b.d2hHead, b.rx.head) // SYNC: room
 	}
 }
 
@@ -247,7 +247,7 @@ func (b *mailbox) placed() uint64 {
 func (b *mailbox) looked(n uint64) bool {
 	b.tx.Lock()
 	defer b.tx.Unlock()
-	return b.tx.dead || atomic.LoadUint64(b.h2dHead) >= n
+	return b.tx.dead || atomic.LoadUint64(b.h2dHead) >= n // SYNC: room
 }
 
 // lost latches a device as lost that does not empty the mailbox.

@@ -103,7 +103,7 @@ func (w *watch) tick() {
 // device may set it long before a heartbeat is overdue.
 func (w *watch) heed() {
 	w.mu.Lock()
-	serves := w.dead || atomic.LoadUint32(&w.ep.area.State) == abi.DeviceReady
+	serves := w.dead || atomic.LoadUint32(&w.ep.area.State) == abi.DeviceReady // SYNC: state
 	w.mu.Unlock()
 	if !serves {
 		w.ep.fail(fmt.Errorf("%w: it serves no more", bridge.ErrDeviceLost))
@@ -217,11 +217,11 @@ func (w *watch) written(now time.Time) time.Time {
 // readBeat copies the heartbeat; false while the device writes it.
 func readBeat(from, to *abi.Slot) bool {
 	for range 4 {
-		h := abi.Header(atomic.LoadUint64(&from.Header))
+		h := abi.Header(atomic.LoadUint64(&from.Header)) // SYNC: heartbeat
 		for i := range from.Payload {
 			to.Payload[i] = atomic.LoadUint64(&from.Payload[i])
 		}
-		again := abi.Header(atomic.LoadUint64(&from.Header))
+		again := abi.Header(atomic.LoadUint64(&from.Header)) // SYNC: heartbeat
 		if h == again && h.Type() == abi.TypeHeartbeat && h.Sequence() == uint16(to.Heartbeat().Beat) {
 			return true
 		}

@@ -94,6 +94,7 @@ static void offer(struct nfc_device *dev, struct nfc_transfer *t)
 	for (uint32_t i = 0; i < NFC_OPEN; i++) {
 		struct nfc_transfer *none = NULL;
 
+		/* SYNC: dma open */
 		if (atomic_compare_exchange_strong(&dev->open[i], &none, t)) {
 			t->shared = i + 1;
 			break;
@@ -389,6 +390,7 @@ static void finish_piece(struct nfc_batch *b, uint32_t at, int rc)
 {
 	if (rc)
 		note_failure(b, at, rc);
+	/* SYNC: dma done */
 	atomic_fetch_add_explicit(&b->done, 1, memory_order_release);
 }
 
@@ -400,6 +402,7 @@ static void finish_piece(struct nfc_batch *b, uint32_t at, int rc)
 bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
 {
 	struct nfc_batch *b = &t->batch;
+	/* SYNC: dma claim */
 	uint64_t claim = atomic_load_explicit(&b->claim, memory_order_acquire);
 	uint64_t take = front ? CLAIM_FRONT : CLAIM_BACK;
 	uint32_t at;
@@ -529,6 +532,7 @@ void nfc_dma_find(struct nfc_transfer *t, struct nfc_piece *piece,
 /* True once every claimed piece is finished. */
 bool nfc_dma_quiet(struct nfc_transfer *t)
 {
+	/* SYNC: dma done */
 	return !t->busy ||
 	       atomic_load_explicit(&t->batch.done, memory_order_acquire) >=
 		       t->batch.claimed;
@@ -558,6 +562,7 @@ void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t)
 int nfc_dma_step(struct nfc_device *dev)
 {
 	for (uint32_t i = 0; i < NFC_OPEN; i++) {
+		/* SYNC: dma open */
 		struct nfc_transfer *t = atomic_load_explicit(
 			&dev->open[i], memory_order_acquire);
 

@@ -158,10 +158,11 @@ static void write_beat(struct nfc_host *host, const uint64_t word[7])
 		return;
 	}
 	atomic_store_explicit(header, 0, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst); /* SYNC: heartbeat */
 	for (int i = 0; i < 7; i++)
 		atomic_store_explicit((_Atomic uint64_t *)&slot->payload[i],
 				      word[i], memory_order_relaxed);
+	/* SYNC: heartbeat */
 	atomic_store_explicit(header, beat_header(host), memory_order_release);
 }
 

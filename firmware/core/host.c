@@ -280,7 +280,8 @@ static int attach(struct nfc_device *dev, uint32_t index,
 	nfc_heartbeat_begin(host); /* anew: it counts the services */
 	write_hello(host);
 	atomic_store_explicit((_Atomic nfc_le32 *)&host->area->state,
-			      NFC_DEVICE_READY, memory_order_release);
+			      NFC_DEVICE_READY,
+			      memory_order_release); /* SYNC: state */
 	return 0;
 }
 

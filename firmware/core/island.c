@@ -30,6 +30,7 @@ bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
 	out->island = index;
 	out->since_ns = atomic_load_explicit(&island->seen,
 					     memory_order_relaxed);
+	/* SYNC: process name */
 	out->process = atomic_load_explicit(&p->id, memory_order_acquire);
 	for (int i = 0; i < NFC_NAME_SIZE / 8; i++)
 		word[i] = atomic_load(&p->name[i]);
@@ -203,7 +204,8 @@ static bool let_go(struct nfc_island *island, bool busy)
 			      memory_order_relaxed);
 	atomic_store_explicit(&island->owner, NFC_OWNER_NONE,
 			      memory_order_release); /* SYNC: island owner */
-	atomic_thread_fence(memory_order_seq_cst); /* before the check */
+	/* SYNC: island work: before the check */
+	atomic_thread_fence(memory_order_seq_cst);
 	return has_work(island);
 }
 

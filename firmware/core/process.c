@@ -129,6 +129,7 @@ static void publish(struct nfc_process *p, uint64_t id)
 	for (int i = 0; i < NFC_NAME_SIZE / 8; i++)
 		atomic_store_explicit(&p->name[i], word[i],
 				      memory_order_relaxed);
+	/* SYNC: process name */
 	atomic_store_explicit(&p->id, id, memory_order_release);
 }
 

@@ -127,7 +127,7 @@ void nfc_rings_publish(struct nfc_rings *rings)
 			 &rings->published, 1);
 	else
 		atomic_store_explicit(rings->h2d_head, rings->published,
-				      memory_order_release);
+				      memory_order_release); /* SYNC: room */
 }
 
 /* ---- to the host ---- */
@@ -156,8 +156,8 @@ static uint64_t consumed(const struct nfc_rings *rings)
 	uint64_t head;
 
 	if (!rings->d2h_at)
-		return atomic_load_explicit(rings->d2h_head,
-					    memory_order_acquire);
+		return atomic_load_explicit(
+			rings->d2h_head, memory_order_acquire); /* SYNC: room */
 	return load_there(rings->host, &head,
 			  counters_there(rings) +
 				  offsetof(struct nfc_mailbox, d2h_head),

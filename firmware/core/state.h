@@ -712,13 +712,14 @@ static inline uint64_t nfc_min(uint64_t a, uint64_t b)
  */
 static inline void nfc_lock(_Atomic uint32_t *lock)
 {
+	/* SYNC: lock */
 	while (atomic_exchange_explicit(lock, 1, memory_order_acquire))
 		;
 }
 
 static inline void nfc_unlock(_Atomic uint32_t *lock)
 {
-	atomic_store_explicit(lock, 0, memory_order_release);
+	atomic_store_explicit(lock, 0, memory_order_release); /* SYNC: lock */
 }
 
 #endif /* NFC_STATE_H */

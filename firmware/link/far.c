@@ -15,7 +15,7 @@ static uint64_t next(uint64_t now, uint64_t every)
 static void store(uint64_t *word, uint64_t value)
 {
 	atomic_store_explicit((_Atomic uint64_t *)word, value,
-			      memory_order_release);
+			      memory_order_release); /* SYNC: heartbeat */
 }
 
 /* ---- the area ---- */
@@ -159,7 +159,7 @@ static void send_area(struct nfc_far *f)
 	if (!f->asked && header == f->beat && f->line.now < f->show_ns)
 		return;
 	__builtin_memcpy(p.bytes, area, BEGINNING);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst); /* SYNC: heartbeat */
 	if (!is_beat(header) ||
 	    nfc_far_load((uint64_t *)&area->heartbeat.header) != header) {
 		nfc_far_due(&f->line, f->line.now);
@@ -177,7 +177,7 @@ static void write_beat(struct nfc_slot *to, const struct nfc_slot *from)
 	if (!is_beat(from->header) || from->header == to->header)
 		return;
 	store((uint64_t *)&to->header, NFC_TYPE_NONE);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst); /* SYNC: heartbeat */
 	nfc_far_place(to, from);
 }
 
@@ -216,7 +216,7 @@ static void area_came(struct nfc_far *f, const struct nfc_packet *p,
 	area->device_hello = from.device_hello;
 	f->ready = true;
 	atomic_store_explicit((_Atomic nfc_le32 *)&area->state, from.state,
-			      memory_order_release);
+			      memory_order_release); /* SYNC: state */
 }
 
 static void send_open(struct nfc_far *f)

@@ -295,6 +295,7 @@ struct nfc_far_packet {
 /* The value that another thread stored last. */
 static inline uint64_t nfc_far_load(const uint64_t *word)
 {
+	/* SYNC: room, heartbeat */
 	return atomic_load_explicit((const _Atomic uint64_t *)word,
 				    memory_order_acquire);
 }

@@ -132,7 +132,8 @@ static void acked(struct nfc_far_rings *m, const struct nfc_far_head *h,
 	}
 	if (h->consumed > *m->out_head && h->consumed <= m->acked)
 		atomic_store_explicit((_Atomic uint64_t *)m->out_head,
-				      h->consumed, memory_order_release);
+				      h->consumed,
+				      memory_order_release); /* SYNC: room */
 }
 
 uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,

@@ -38,6 +38,6 @@ bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way)
 void nfc_far_lose(struct nfc_far *f, enum nfc_device_state state)
 {
 	atomic_store_explicit((_Atomic nfc_le32 *)&f->config.area->state, state,
-			      memory_order_release);
+			      memory_order_release); /* SYNC: state */
 	f->config.port.ring(f->config.port.self, 0);
 }

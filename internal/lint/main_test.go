@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -119,8 +120,15 @@ func fileOf(t *testing.T, rel string) *file {
 	return f
 }
 
+// changed gives a file another text, so that a rule can be tried on a change.
+var changed = flag.String("changed", "", "read `FILE=OTHER`: OTHER in the place of a file of the checkout")
+
 func read(root, rel string) (*file, error) {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rel)))
+	name := filepath.Join(root, filepath.FromSlash(rel))
+	if other, is := strings.CutPrefix(*changed, rel+"="); is {
+		name = other
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,7 @@ type barrier struct {
 	line           int
 	names          []string
 	order          int // what the statement does; 0: it orders nothing
+	from, to       int // the statement in a text of C
 }
 
 func (b barrier) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
@@ -105,7 +106,7 @@ func goBarriers(f *file) (all []barrier) {
 			if strings.HasPrefix(strings.TrimSpace(lines[line-1]), "//") { // it stands above
 				line = f.fset.Position(group.End()).Line + 1
 			}
-			all = append(all, barrier{f.path, goFunctionAt(f, c.Pos()), line, strings.Split(names[1], ", "), orders[line]})
+			all = append(all, barrier{file: f.path, function: goFunctionAt(f, c.Pos()), line: line, names: strings.Split(names[1], ", "), order: orders[line]})
 		}
 	}
 	return all
@@ -153,7 +154,9 @@ func cBarriers(f *file) (all []barrier) {
 		}
 		b := barrier{file: f.path, function: cFunctionAt(code, at[0]), names: strings.Split(names[1], ", ")}
 		b.line = 1 + strings.Count(f.text[:at[0]], "\n")
-		statement, _, _ := strings.Cut(strings.TrimLeft(code[from:], " \t\n;{}"), ";")
+		b.from = len(code) - len(strings.TrimLeft(code[from:], " \t\n;{}"))
+		statement, _, _ := strings.Cut(code[b.from:], ";")
+		b.to = b.from + len(statement)
 		for _, o := range cOrders {
 			if o.op.MatchString(statement) {
 				b.order = o.order
@@ -258,6 +261,35 @@ func unlisted(doc string, rows map[string]map[string]int, said map[string]int) (
 		}
 	}
 	return found
+}
+
+// cOrdered are the accesses of C that give memory an order, but for those that only a compiler heeds.
+var cOrdered = regexp.MustCompile(`memory_order_(?:acquire|release|acq_rel|seq_cst)`)
+
+// nameless lists the orders of a file of C that bear no name.
+func nameless(f *file) (found []string) {
+	code := cComment.ReplaceAllStringFunc(f.text, blanks)
+	all := cBarriers(f)
+	for _, at := range cOrdered.FindAllStringIndex(code, -1) {
+		named := slices.ContainsFunc(all, func(b barrier) bool { return b.from <= at[0] && at[0] < b.to })
+		if !named && !strings.HasSuffix(code[:at[0]], "atomic_signal_fence(") {
+			found = append(found, fmt.Sprintf("%s:%d: an order without a SYNC: name", f.path, 1+strings.Count(code[:at[0]], "\n")))
+		}
+	}
+	return found
+}
+
+// TestOrdersHaveNames: core and link give memory no order but by a name of the table.
+func TestOrdersHaveNames(t *testing.T) {
+	for _, f := range tree(t, ".c", ".h") {
+		if f.dir() == "firmware/core" || f.dir() == "firmware/link" {
+			report(t, nameless(f))
+		}
+	}
+	f := &file{path: "a.c", text: strings.Replace(devicePuts, " /* SYNC: slot */", "", 1)}
+	if found := nameless(f); len(found) != 1 || !strings.HasPrefix(found[0], "a.c:5: ") {
+		t.Errorf("found %q", found)
+	}
 }
 
 func TestBarriersHavePartners(t *testing.T) {
