@@ -7,16 +7,19 @@ import (
 	"strings"
 )
 
-// Model is what a processor may do: a memory that all see alike, and threads that run their
-// accesses in an order that the model allows.
+// Model is a kind of processor: a memory that all threads see alike, and threads that run their
+// accesses in an order that the model allows. Release and acquire are those of C11.
 type Model int
 
 // The models.
 const (
 	InOrder Model = iota // sequential consistency
 	X86                  // a load may pass stores before it
-	Relaxed              // as arm64: any access may pass any other but for what it says
+	Arm64                // an access may pass another but for its orders; an acquire does not pass a release
+	RISCV                // RVWMO, with fences for release and acquire: an acquire may pass a release
 )
+
+func (m Model) String() string { return [...]string{"in order", "x86", "arm64", "RISC-V"}[m] }
 
 // Access is one of a thread: of data, or of a word that says how it stands.
 type Access struct {
@@ -27,6 +30,7 @@ type Access struct {
 	Rel, Acq     bool   // what is before a release stays there, what is behind an acquire as well
 	Fence        bool   // nothing passes it, and it accesses nothing
 	AfterABranch bool   // on what was loaded before: a store waits for that
+	Swap         bool   // it loads and stores at once
 }
 
 // mayPass reports whether b, later in the program, may run before a.
@@ -35,7 +39,9 @@ func (m Model) mayPass(a, b Access) bool {
 	case m == InOrder, a.Fence, b.Fence, a.Word == b.Word:
 		return false
 	case m == X86:
-		return a.Store && !b.Store
+		return a.Store && !b.Store && !b.Swap
+	case m == Arm64 && a.Rel && b.Acq:
+		return false
 	}
 	return !a.Acq && !b.Rel && !(b.Store && b.AfterABranch && !a.Store)
 }
@@ -65,10 +71,11 @@ func Outcomes(m Model, threads [][]Access) []string {
 				finished = false
 				d, mem, l := slices.Clone(done), maps.Clone(memory), maps.Clone(loaded)
 				d[at] |= 1 << i
-				if a.Store {
-					mem[a.Word] = a.Value
-				} else if !a.Fence {
+				if a.Swap || !a.Store && !a.Fence {
 					l[a.Into] = mem[a.Word]
+				}
+				if a.Swap || a.Store {
+					mem[a.Word] = a.Value
 				}
 				run(d, mem, l)
 			}
@@ -106,10 +113,10 @@ type Test struct {
 func (t Test) Wrong() (found []string) {
 	for without, where := range t.Drop {
 		threads := t.Threads(With{Rel: without != "release", Acq: without != "acquire", Fence: without != "fence"})
-		for m := InOrder; m <= Relaxed; m++ {
+		for m := InOrder; m <= RISCV; m++ {
 			got := Outcomes(m, threads)
 			if slices.Contains(got, t.Bad) != slices.Contains(where, m) {
-				found = append(found, t.Name+", without "+strconv.Quote(without)+", model "+strconv.Itoa(int(m))+": "+strings.Join(got, "; "))
+				found = append(found, t.Name+", without "+strconv.Quote(without)+", "+m.String()+": "+strings.Join(got, "; "))
 			}
 		}
 	}

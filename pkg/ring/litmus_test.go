@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/nfcomms/nfcomms/internal/litmus"
 )
 
 // TestLitmusCompiled: the heads of the report, volatile and without order, fail as
@@ -37,32 +35,5 @@ func TestLitmusCompiled(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestLitmusModelled: each SYNC point of the ring is needed on some processor. The
-// positions need none on x86, which is why the report found so; parking does.
-func TestLitmusModelled(t *testing.T) {
-	for _, l := range []litmus.Test{
-		{Name: "a packet is there once the position says so", Threads: func(w litmus.With) [][]litmus.Access {
-			return [][]litmus.Access{
-				{{Store: true, Word: "packet", Value: 1}, {Store: true, Word: "writer", Value: 1, Rel: w.Rel}},
-				{{Word: "writer", Into: "position", Acq: w.Acq}, {Word: "packet", Into: "packet"}},
-			}
-		}, Bad: "packet=0 position=1", Drop: map[string][]litmus.Model{"": nil, "release": {litmus.Relaxed}, "acquire": {litmus.Relaxed}}},
-		{Name: "a packet is read before its room is given back", Threads: func(w litmus.With) [][]litmus.Access {
-			return [][]litmus.Access{
-				{{Word: "packet", Into: "packet"}, {Store: true, Word: "reader", Value: 1, Rel: w.Rel}},
-				{{Word: "reader", Into: "position", Acq: w.Acq}, {Store: true, Word: "packet", Value: 2, AfterABranch: true}},
-			}
-		}, Bad: "packet=2 position=1", Drop: map[string][]litmus.Model{"": nil, "release": {litmus.Relaxed}, "acquire": nil}},
-		{Name: "who sleeps is woken", Threads: func(w litmus.With) [][]litmus.Access {
-			return [][]litmus.Access{
-				litmus.Between(w.Fence, litmus.Access{Store: true, Word: "parked", Value: 1}, litmus.Access{Word: "writer", Into: "position", Acq: w.Acq}),
-				litmus.Between(w.Fence, litmus.Access{Store: true, Word: "writer", Value: 1, Rel: w.Rel}, litmus.Access{Word: "parked", Into: "parked", Acq: w.Acq}),
-			}
-		}, Bad: "parked=0 position=0", Drop: map[string][]litmus.Model{"": nil, "fence": {litmus.X86, litmus.Relaxed}}},
-	} {
-		require.Empty(t, l.Wrong())
 	}
 }
