@@ -147,6 +147,15 @@ func TestSlotViewsAlias(t *testing.T) {
 	}
 }
 
+// A header tells pages from runs.
+func TestSpan(t *testing.T) {
+	pages, runs := MakeHeader(TypeIndList, 1, 0, 0, 0), MakeHeader(TypeIndList, 1|ListRuns, 0, 0, 0)
+	address, bytes := pages.Span(MakeEntry(4096+16, 100))
+	assert.Equal(t, []uint64{4096 + 16, 100}, []uint64{address, bytes})
+	address, bytes = runs.Span(MakeRun(4096+16, 3))
+	assert.Equal(t, []uint64{4096 + 16, 3*4096 - 16}, []uint64{address, bytes})
+}
+
 // Packing and unpacking are on the path of every message.
 func TestHeadersAllocateNothing(t *testing.T) {
 	var sink uint64

@@ -54,6 +54,14 @@ func TestLedgerWaitsForReadyAndWindow(t *testing.T) {
 	require.Equal(t, TakeDone, v)
 }
 
+// TestLedgerAccepted: any one of these shows that the target took the transfer, be it one byte.
+func TestLedgerAccepted(t *testing.T) {
+	require.False(t, new(Ledger).Accepted())
+	for _, l := range []Ledger{{Ready: true}, {Acked: 1}, {Processed: 1}} {
+		require.True(t, l.Accepted())
+	}
+}
+
 func TestLedgerRepeats(t *testing.T) {
 	l := tenLists(true)
 	require.Equal(t, 4, sendAll(&l))

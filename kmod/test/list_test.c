@@ -149,6 +149,10 @@ CASE(what_is_mapped_whole_goes_whole)
 	CHECK_EQ(cut.lists, 1);
 	CHECK_EQ(cut.entries, 1);
 	check_lists(&cut, &m, 0);
+	m.length[0] = NFC_PAGE_SIZE + 1; /* one byte has a page of its own */
+	cut = cut_of(0, 0, m.length[0], m.length[0], true);
+	CHECK(nfcm_cut_add(&cut, m.address[0], m.length[0]));
+	check_lists(&cut, &m, 0);
 	cut = cut_of(0, 0, 5ull << 30, 5ull << 30, true);
 	CHECK(nfcm_cut_add(&cut, 1ull << 32, 5ull << 30));
 	CHECK_EQ(cut.lists, 4);

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
@@ -202,6 +203,11 @@ func TestCallerNames(t *testing.T) {
 	require.Equal(t, "cn:x", Caller(shown(t, "x")))
 	require.Equal(t, "unknown peer", Caller(nil))
 	require.Nil(t, callerOf(context.Background()))
+	by := func(info credentials.AuthInfo) credentials.AuthInfo {
+		return callerOf(peer.NewContext(t.Context(), &peer.Peer{AuthInfo: info}))
+	}
+	require.Equal(t, shown(t, "x"), by(shown(t, "x")))
+	require.Nil(t, by(credentials.TLSInfo{}), "no certificate was verified")
 }
 
 // TestAudit: the log has caller, operation, device, outcome and size of each call, and not its
@@ -249,6 +255,14 @@ func TestAudit(t *testing.T) {
 	require.Zero(t, out.count("secret"))
 }
 
+// naming is a stream whose messages name a device.
+type naming struct{ grpc.ServerStream }
+
+func (naming) RecvMsg(m any) error {
+	m.(*nfcommsv1.ListProgramsRequest).Parent = "devices/c"
+	return nil
+}
+
 // TestRecord: what a call is about is in its messages.
 func TestRecord(t *testing.T) {
 	var r record
@@ -259,4 +273,7 @@ func TestRecord(t *testing.T) {
 	require.Equal(t, 107, r.bytes)
 	r.see(&nfcommsv1.ListProgramsRequest{Parent: "devices/b"})
 	require.Equal(t, "devices/b", r.resource)
+	s := &guarded{ServerStream: naming{}, ctx: t.Context(), record: &r}
+	require.NoError(t, s.RecvMsg(&nfcommsv1.ListProgramsRequest{}))
+	require.Equal(t, "devices/c", r.resource)
 }

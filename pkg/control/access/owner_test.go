@@ -49,6 +49,11 @@ func TestAllCalls(t *testing.T) {
 		defer a.mu.Unlock()
 		return a.calls == 0 && a.open["root"].calls == 0
 	}, watchdog, time.Millisecond)
+
+	c, err := newAccounts(Limits{AllCalls: 1}).enter("x")
+	require.NoError(t, err)
+	require.NoError(t, c.begin(t.Context(), false))
+	require.Error(t, c.begin(t.Context(), false), "one is the limit, too")
 }
 
 // TestARequestHasItsTime: the call of one that does not come ends, and that of
