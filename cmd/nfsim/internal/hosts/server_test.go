@@ -336,6 +336,16 @@ func TestSilenceOfOthers(t *testing.T) {
 	require.Equal(t, abi.OK, hello(t, slow))
 }
 
+// TestSilenceIsBounded: a connection that is ended for another is forgotten at once, not when its
+// goroutine finds that.
+func TestSilenceIsBounded(t *testing.T) {
+	s := Server{open: make(map[*net.UnixConn]bool)}
+	for range 2 * silentMost {
+		require.True(t, s.enter(new(net.UnixConn), "x"))
+		require.LessOrEqual(t, len(s.silent), silentMost)
+	}
+}
+
 // TestNoFabric: what only a node knows is refused by a device that is none, and the connection
 // goes on; what is no request ends it.
 func TestNoFabric(t *testing.T) {
