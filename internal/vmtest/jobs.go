@@ -167,6 +167,7 @@ var programs = map[string]program{
 	"runs":     clientTest("runs"),
 	"eager":    clientTest("eager"),
 	"region":   clientTest("region"),
+	"revoke":   clientTest("revoke"),
 	"dmabuf":   clientTest("dmabuf"),
 	"kept":     clientTest("kept"),
 	"signal":   clientTest("signal", "2000"),
@@ -248,7 +249,7 @@ var (
 		{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 	}
 	everything = []string{
-		"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
+		"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "revoke", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
 		"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 		"clients", "between", "unknown", "eventfd",
 	}

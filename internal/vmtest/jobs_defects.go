@@ -222,6 +222,10 @@ var defects = []defect{
 		binary: "region", args: []string{"-n", "a_large_one"}, wants: `seen > 0`,
 	},
 	{
+		name: "revoked-at-one-go", about: "a removal keeps the processor until all regions of a file are revoked", group: inDefects, kernel: "release",
+		binary: "revoke", args: []string{"-n", "an_unbind"}, wants: `revoke_test\.c.*seen > 0`,
+	},
+	{
 		name: "interrupt-waits-for-page", about: "a page is locked in the thread of an interrupt", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
 	},
