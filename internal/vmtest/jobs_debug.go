@@ -37,6 +37,7 @@ var debugPrograms = map[string]program{
 	"pairs-one":    withArgs("pairs", "-n", "_and_", "1"),
 	"pairs-aer":    withArgs("pairs", "-n", "aer_meets", "1"),
 	"exits-some":   withArgs("exits", "-n", "killed_many_times", "9"),
+	"clients-some": withArgs("clients", "-n", "_that_"), // the others place probes in the kernel
 }
 
 // withArgs is a C program with arguments.
@@ -112,7 +113,7 @@ var debugJobs = []job{
 	{
 		name: "debug-stall", group: "debug", about: "memory whose pages come late: nobody else waits",
 		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"stall", "opcodes"},
+		programs: []string{"stall", "clients-some", "opcodes"},
 	},
 	{
 		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl and of a probe fails once",
@@ -127,7 +128,7 @@ var debugJobs = []job{
 	{
 		name: "debug-lost", group: "debug", about: "devices that lose interrupts, hang, vanish and die, with one interrupt and no IOMMU",
 		kernel: "debug", machine: vm.Machine{Memory: 1024}, device: append([]string{"--vectors=1"}, small...), params: hasty,
-		nodes: failing, programs: on("hostile-some", failing),
+		nodes: append(lies(hangs), failing...), programs: append([]string{"recover@" + hangs}, on("hostile-some", failing)...),
 	},
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -222,6 +223,33 @@ CASE(a_full_counter)
 		read_all(b.fd, 2);
 	}
 	event_teardown(&b);
+}
+
+/* Polls of a file whose waking takes longer than the thread of an interrupt may spend. */
+CASE(polled_by_the_hundred)
+{
+	enum { POLLS = 800, ROUNDS = 20 };
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	struct event_bench b = event_setup();
+	int poll_of[POLLS];
+
+	CHECK_EQ(arm(b.fd, b.event), 0);
+	for (int i = 0; i < POLLS; i++) {
+		poll_of[i] = epoll_create1(EPOLL_CLOEXEC);
+		CHECK(!epoll_ctl(poll_of[i], EPOLL_CTL_ADD, b.fd, &e));
+	}
+	for (int i = 0; i < ROUNDS && !test_failures(); i++) {
+		echo(&b);
+		await(b.event, 2);
+	}
+	CHECK_EQ(epoll_wait(poll_of[POLLS - 1], &e, 1, PATIENCE_MS), 1);
+	read_all(b.fd, 2 * ROUNDS);
+	echo(&b); /* its waking may outlast the file */
+	close(b.fd);
+	for (int i = 0; i < POLLS; i++)
+		close(poll_of[i]);
+	close(b.event);
+	check_device();
 }
 
 static int echo_in_child(void *argument)
