@@ -160,6 +160,9 @@ func valueBytes[T any](v *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
 }
 
+// sliceAt is the slice at v, whose type is []byte.
+func sliceAt[T any](v *T) *[]byte { return (*[]byte)(unsafe.Pointer(v)) }
+
 // elements is the memory of a slice's elements.
 func elements[T any](s []T) object {
 	var zero T

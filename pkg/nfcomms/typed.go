@@ -9,9 +9,10 @@ import (
 // Chan is a channel of values of one type. It is a small value to pass around;
 // the channel below it may be used directly at the same time.
 type Chan[T any] struct {
-	ch   *Channel
-	size int
-	err  error
+	ch    *Channel
+	size  int
+	bytes bool // T is []byte, of any size
+	err   error
 }
 
 // ChanOf gives a channel a type. T must hold no pointers, which is checked here
@@ -20,8 +21,15 @@ type Chan[T any] struct {
 // must agree on the layout; the bytes travel as they lie in memory, padding
 // included. Values of up to MessageSize bytes travel as messages, larger ones
 // as transfers.
+//
+// A Chan[[]byte] is the exception: its values are of any size, up to 1 GiB, each of which
+// travels as a message or a transfer by its own size. Its Receive takes either, in new memory.
 func ChanOf[T any](ch *Channel) Chan[T] {
-	size, err := valueLayout(reflect.TypeFor[T]())
+	t := reflect.TypeFor[T]()
+	if t == reflect.TypeFor[[]byte]() {
+		return Chan[T]{ch: ch, bytes: true}
+	}
+	size, err := valueLayout(t)
 	return Chan[T]{ch: ch, size: size, err: err}
 }
 
@@ -45,6 +53,8 @@ func (c Chan[T]) Send(ctx context.Context, v T) error {
 	switch {
 	case c.err != nil:
 		return c.ch.fail(opSend, unlessEnded(ctx, c.err))
+	case c.bytes:
+		return c.ch.sendBytes(ctx, *sliceAt(&v))
 	case c.direct():
 		return c.ch.fail(opSend, c.sendDirect(ctx, &v))
 	default:
@@ -75,7 +85,7 @@ func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
 }
 
 // Receive takes one value. A message of another size than T's gives a
-// *SizeError and stays offered; for the rest see Channel.Receive and
+// *SizeError and stays offered, and a []byte of more than 1 GiB ErrTooLarge; for the rest see Channel.Receive and
 // Channel.ReceiveInd.
 func (c Chan[T]) Receive(ctx context.Context) (T, error) {
 	var v T
@@ -84,6 +94,9 @@ func (c Chan[T]) Receive(ctx context.Context) (T, error) {
 	switch {
 	case c.err != nil:
 		err = unlessEnded(ctx, c.err)
+	case c.bytes:
+		*sliceAt(&v), err = c.ch.receiveBytes(ctx)
+		return v, err
 	case c.direct():
 		err = c.receiveDirect(ctx, &v)
 	default:

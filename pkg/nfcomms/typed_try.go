@@ -27,6 +27,8 @@ func (c Chan[T]) trySend(ctx context.Context, waiter chan<- struct{}, v *T) (ok 
 	switch {
 	case c.err != nil:
 		err = c.err
+	case c.bytes:
+		return c.ch.trySendBytes(ctx, waiter, *sliceAt(v))
 	case c.direct():
 		s := slots.Get().(*slot)
 		defer slots.Put(s)
@@ -48,6 +50,12 @@ func (c Chan[T]) tryReceive(ctx context.Context, v *T) (ok bool, err error) {
 	switch {
 	case c.err != nil:
 		return false, c.err
+	case c.bytes:
+		var data []byte
+		if data, ok, err = c.ch.tryReceiveBytes(ctx); ok && err == nil {
+			*sliceAt(v) = data
+		}
+		return ok, err
 	case c.direct():
 		return c.tryReceiveDirect(v)
 	}
@@ -91,7 +99,7 @@ func (c Chan[T]) SendCase(v T) Case {
 	}
 	return Case{ch: c.ch, half: abi.H2D, op: c.sendOp(),
 		try:  func(ctx context.Context, waiter chan<- struct{}) (bool, error) { return c.trySend(ctx, waiter, &v) },
-		call: func(ctx context.Context) (int, error) { return done(c.size, c.Send(ctx, v)) }}
+		call: func(ctx context.Context) (int, error) { return done(c.sizeOf(&v), c.Send(ctx, v)) }}
 }
 
 // ReceiveCase takes a value into *v, which may be nil. An offer of another
@@ -115,6 +123,6 @@ func (c Chan[T]) ReceiveCase(v *T) Case {
 			if err == nil {
 				*v = got
 			}
-			return done(c.size, err)
+			return done(c.sizeOf(v), err)
 		}}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // wide travels as a transfer.
@@ -62,16 +64,16 @@ func typedForms[T any](t *testing.T, a, b T) {
 	first, second := c.SendCase(a).Start(ctx), c.SendCase(b).Start(ctx)
 	var one, two T
 	received := []*Future{c.ReceiveCase(&one).Start(ctx), c.ReceiveCase(&two).Start(ctx)}
-	for _, f := range received {
+	for i, f := range received {
 		n, err := f.Wait(ctx)
 		require.NoError(t, err)
-		require.Equal(t, c.size, n)
+		require.Equal(t, c.sizeOf([]*T{&a, &b}[i]), n)
 	}
 	require.Equal(t, []T{a, b}, []T{one, two})
-	for _, f := range []*Future{first, second} {
+	for i, f := range []*Future{first, second} {
 		n, err := f.Wait(ctx)
 		require.NoError(t, err)
-		require.Equal(t, c.size, n)
+		require.Equal(t, c.sizeOf([]*T{&a, &b}[i]), n)
 	}
 	never := held.ReceiveCase(nil).Start(ctx)
 	never.Cancel()
@@ -92,6 +94,50 @@ func TestTypedForms(t *testing.T) {
 	t.Run("message", func(t *testing.T) { typedForms(t, point{1, 2}, point{3, 4}) })
 	t.Run("transfer", func(t *testing.T) { typedForms(t, wide{1, 99: 2}, wide{3, 99: 4}) })
 	t.Run("nothing", func(t *testing.T) { typedForms(t, struct{}{}, struct{}{}) })
+	t.Run("bytes", func(t *testing.T) { typedForms(t, []byte("a message"), make([]byte, 1e5)) })
+}
+
+// TestBytesOfAnySize: each value travels the way of its own size, either is received, and what is too
+// large stays where it is.
+func TestBytesOfAnySize(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	c := ChanOf[[]byte](ch)
+	for _, size := range []int{0, 1, MessageSize, MessageSize + 1, 4096, 1 << 16, 1<<16 + 1, 1 << 20} {
+		sent := make([]byte, size)
+		for i := range sent {
+			sent[i] = byte(i + size)
+		}
+		require.NoError(t, c.Send(ctx, sent))
+		offer, err := ch.Next(ctx)
+		require.NoError(t, err)
+		require.Equal(t, Offer{Indirect: size > MessageSize, Size: uint64(size)}, offer)
+		got, err := c.Receive(ctx)
+		require.NoError(t, err)
+		require.Equal(t, sent, got)
+	}
+	require.NoError(t, ch.SendInd(ctx, "short"))
+	got, err := c.Receive(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "short", string(got), "a transfer that a message could carry")
+	stats := ch.Stats()
+	require.Zero(t, stats.Direct.D2H.Errors+stats.Indirect.D2H.Errors, "no receive was of the wrong kind")
+}
+
+// TestBytesTooMany: no peer makes the receiver find memory without a bound.
+func TestBytesTooMany(t *testing.T) {
+	ctx := background(t)
+	ch, fake := channel(t)
+	c := ChanOf[[]byte](ch)
+	fake.change(func() { // memory that is not touched costs nothing
+		fake.half[abi.D2H].offer = &fakeOffer{data: make([]byte, bytesMost+1), indirect: true}
+	})
+	_, err := c.Receive(ctx)
+	require.ErrorIs(t, err, ErrTooLarge)
+	_, err = c.ReceiveCase(nil).Try()
+	require.ErrorIs(t, err, ErrTooLarge)
+	_, err = ch.Next(ctx)
+	require.NoError(t, err, "it stays offered")
 }
 
 // TestTypedTriesTakeNothingElse: what is offered in another size, or another way,
