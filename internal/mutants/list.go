@@ -2,7 +2,7 @@ package main
 
 // Folders of the reports.
 const (
-	model   = "internal/model/"
+	model   = "bench/internal/papers/"
 	latency = "bench/internal/latency/latency.go"
 	through = "bench/internal/throughput/report.go"
 	stack   = "bench/internal/stack/"

@@ -63,6 +63,6 @@ func TestMissed(t *testing.T) {
 func TestList(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Zero(t, run(t.Context(), []string{"--list", "--only", "pcie"}, &out, &errs))
-	require.Contains(t, out.String(), "internal/model/pcie.go: a packet on PCI Express without LCRC\n")
+	require.Contains(t, out.String(), "bench/internal/papers/pcie.go: a packet on PCI Express without LCRC\n")
 	require.Equal(t, 2, run(t.Context(), []string{"--none"}, &out, &errs))
 }

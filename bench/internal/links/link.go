@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/bench/internal/plot"
-	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
@@ -146,11 +146,11 @@ func (o *LinkOptions) check() error {
 		return cli.Usagef("--threads %d is not 1 to 3", o.Threads)
 	}
 	for _, name := range o.cables {
-		i := slices.IndexFunc(model.Cables, func(c model.Cable) bool { return c.Name == name })
+		i := slices.IndexFunc(papers.Cables, func(c papers.Cable) bool { return c.Name == name })
 		if i < 0 {
 			return cli.Usagef("--cables %q is none of the report's", name)
 		}
-		o.Errors = append(o.Errors, model.Cables[i].WordErrors())
+		o.Errors = append(o.Errors, papers.Cables[i].WordErrors())
 	}
 	for _, e := range o.Errors {
 		if !(e >= 0 && e <= 1e-3) {
@@ -200,16 +200,16 @@ func (o *LinkOptions) Run(ctx context.Context) (*LinkReport, error) {
 func (o *LinkOptions) flow(ctx context.Context, classic bool, depth int) (*LinkFlow, error) {
 	f := &LinkFlow{
 		Flow: "cumulative", Depth: depth,
-		Formula: model.FrameEfficiency(model.PacketWords) * model.CreditEfficiency(model.CreditPeriod),
+		Formula: papers.FrameEfficiency(papers.PacketWords) * papers.CreditEfficiency(papers.CreditPeriod),
 	}
-	config := model.LinkConfig{
-		Flow: model.Cumulative, Depth: depth, Period: model.CreditPeriod, Flight: model.PaperFlight,
+	config := papers.LinkConfig{
+		Flow: papers.Cumulative, Depth: depth, Period: papers.CreditPeriod, Flight: papers.PaperFlight,
 		ReadEvery: 1, Cycles: max(o.Cycles, 200_000), Framed: true, Duplex: true,
 	}
 	if classic {
-		f.Flow, f.Formula, config.Flow = "classic", model.LinkEfficiency(depth), model.Classic
+		f.Flow, f.Formula, config.Flow = "classic", papers.LinkEfficiency(depth), papers.Classic
 	}
-	simulated, err := model.SimulateLink(config)
+	simulated, err := papers.SimulateLink(config)
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +217,8 @@ func (o *LinkOptions) flow(ctx context.Context, classic bool, depth int) (*LinkF
 	if f.Running, err = linkByCycles(ctx, classic, depth, o.Cycles); err != nil {
 		return nil, err
 	}
-	f.MBs28 = model.Code8b10b.Rate(28) * f.Running / 1e6
-	f.MBs34 = model.Code8b10b.Rate(34) * f.Running / 1e6
+	f.MBs28 = papers.Code8b10b.Rate(28) * f.Running / 1e6
+	f.MBs34 = papers.Code8b10b.Rate(34) * f.Running / 1e6
 	return f, nil
 }
 

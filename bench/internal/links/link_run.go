@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/mesh"
 	"github.com/nfcomms/nfcomms/internal/model"
@@ -15,7 +16,7 @@ import (
 // timedDepth words of such under way: what it copies is near in the caches.
 const (
 	farPieces  = 512 // more than a cache holds near
-	nearPieces = timedDepth / (mesh.PacketMax / model.WordBytes)
+	nearPieces = timedDepth / (mesh.PacketMax / papers.WordBytes)
 )
 
 // copyRate copies pieces of a packet's size for a time, from so many to so many: MB/s by the
@@ -53,11 +54,11 @@ const endless = 1 << 40
 // linkByCycles saturates a link in both directions where a nanosecond is a cycle and
 // the wire as long as the report's, and returns payload words a cycle.
 func linkByCycles(ctx context.Context, classic bool, depth, cycles int) (float64, error) {
-	flight := model.PaperFlight
+	flight := papers.PaperFlight
 	m, err := mesh.Open(mesh.Config{
-		Side: threeNodes, Classic: classic, Depth: depth, Buffer: 8192, Period: model.CreditPeriod,
-		Wait:       time.Duration(flight.Wait(model.CreditPeriod)),
-		CreditIdle: model.CreditPeriod,
+		Side: threeNodes, Classic: classic, Depth: depth, Buffer: 8192, Period: papers.CreditPeriod,
+		Wait:       time.Duration(flight.Wait(papers.CreditPeriod)),
+		CreditIdle: papers.CreditPeriod,
 		WordPS:     1000, Slack: 4, Delay: time.Duration(flight.Data + flight.Local),
 		Beat: 100 * time.Microsecond, Retry: 20 * time.Microsecond, Silence: 10 * time.Millisecond,
 	})
@@ -86,7 +87,7 @@ func linkByCycles(ctx context.Context, classic bool, depth, cycles int) (float64
 		}
 	}
 	after, err := m.Totals()
-	return float64(after.Bytes-before.Bytes) / 2 / model.WordBytes / float64(cycles), err
+	return float64(after.Bytes-before.Bytes) / 2 / papers.WordBytes / float64(cycles), err
 }
 
 // timed runs a link by the clock, with words that are bad at a rate.
@@ -96,7 +97,7 @@ func (o *LinkOptions) timed(ctx context.Context, rate float64) (*LinkTimed, erro
 		Retry: patientRetry, Silence: patientSilence,
 	}
 	if o.rate > 0 {
-		c.WordPS = uint64(model.WordBytes / model.Code8b10b.Rate(o.rate) * 1e12)
+		c.WordPS = uint64(papers.WordBytes / papers.Code8b10b.Rate(o.rate) * 1e12)
 	}
 	m, err := mesh.Open(c)
 	if err != nil {

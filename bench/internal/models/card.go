@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
-	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
@@ -32,20 +32,20 @@ type Transfer struct {
 
 var modelCards = []struct {
 	name string
-	card model.Card
+	card papers.Card
 }{
-	{"Gen3 x8", model.NewCard(model.Lanes{Generation: 3, Width: 8}, 256)},
-	{"Gen5 x16", model.NewCard(model.Lanes{Generation: 5, Width: 16}, 512)},
+	{"Gen3 x8", papers.NewCard(papers.Lanes{Generation: 3, Width: 8}, 256)},
+	{"Gen5 x16", papers.NewCard(papers.Lanes{Generation: 5, Width: 16}, 512)},
 }
 
 var modelWires = []struct {
 	name string
-	wire model.Wire
+	wire papers.Wire
 }{
-	{"pages", model.Wire{}},
-	{"runs", model.Wire{Runs: true}},
-	{"runs, eager", model.Wire{Runs: true, Eager: 4}},
-	{"runs, eager, host rings", model.Wire{Runs: true, Eager: 4, HostRings: true}},
+	{"pages", papers.Wire{}},
+	{"runs", papers.Wire{Runs: true}},
+	{"runs, eager", papers.Wire{Runs: true, Eager: 4}},
+	{"runs, eager, host rings", papers.Wire{Runs: true, Eager: 4, HostRings: true}},
 }
 
 // modelTransfers is the arithmetic of transfers on a card.

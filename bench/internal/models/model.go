@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
-	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
@@ -19,18 +19,18 @@ import (
 type Report struct {
 	Command string `json:"command"`
 	// Label is what every figure is.
-	Label   string         `json:"label"`
-	Figures []model.Figure `json:"figures"`
-	Links   []Link         `json:"links,omitempty"`
+	Label   string          `json:"label"`
+	Figures []papers.Figure `json:"figures"`
+	Links   []Link          `json:"links,omitempty"`
 	// Reader of Links: T_YEL of the classic flow control in words, and the cycles in which the host
 	// takes a word.
 	Reader
 	// Reported are measurements that the report of the link prints and no formula gives.
-	Reported []model.Reported `json:"reported,omitempty"`
+	Reported []papers.Reported `json:"reported,omitempty"`
 	// Skews are lanes of a link that are not of one length.
-	Skews []model.Skewed `json:"skews,omitempty"`
+	Skews []papers.Skewed `json:"skews,omitempty"`
 	// Tori are networks of as many nodes in three dimensions and in five.
-	Tori []model.Torus `json:"tori,omitempty"`
+	Tori []papers.Torus `json:"tori,omitempty"`
 	// Transfers are those of a card by its capabilities.
 	Transfers []Transfer `json:"transfers,omitempty"`
 }
@@ -55,8 +55,8 @@ const modelCycles = 1_000_000
 
 func newModel(c *cli.Flags) *cobra.Command {
 	var far Reader
-	families := make([]string, 0, len(model.Families()))
-	for _, f := range model.Families() {
+	families := make([]string, 0, len(papers.Families()))
+	for _, f := range papers.Families() {
 		families = append(families, string(f))
 	}
 	cmd := &cobra.Command{
@@ -103,35 +103,35 @@ Nothing is measured and no device is opened.`,
 
 // modelReport evaluates the named families, all if there is none.
 func modelReport(families []string, far Reader) (*Report, error) {
-	most := linkDepths[len(linkDepths)-1] - 2*model.PacketWords
+	most := linkDepths[len(linkDepths)-1] - 2*papers.PacketWords
 	switch {
 	case far.Yellow < 0 || far.Yellow > most:
 		return nil, cli.Usagef("--yellow %d is not 0 to %d words", far.Yellow, most)
 	case far.ReadEvery < 1 || far.ReadEvery > 100:
 		return nil, cli.Usagef("--read-every %d is not 1 to 100 cycles", far.ReadEvery)
 	}
-	wanted := func(f model.Family) bool {
+	wanted := func(f papers.Family) bool {
 		return len(families) == 0 || slices.Contains(families, string(f))
 	}
 	r := &Report{Command: "model", Label: "modelled"}
-	for _, f := range model.Catalogue() {
+	for _, f := range papers.Catalogue() {
 		if wanted(f.Family) {
 			r.Figures = append(r.Figures, f)
 		}
 	}
-	if wanted(model.FamilyPath) {
+	if wanted(papers.FamilyPath) {
 		r.Transfers = modelTransfers()
 	}
-	if wanted(model.FamilyExchange) {
-		r.Tori = []model.Torus{model.TorusOf(8, 8, 16), model.TorusOf(4, 4, 4, 4, 4), model.TorusOf(32, 32, 32), model.TorusOf(8, 8, 8, 8, 8)}
+	if wanted(papers.FamilyExchange) {
+		r.Tori = []papers.Torus{papers.TorusOf(8, 8, 16), papers.TorusOf(4, 4, 4, 4, 4), papers.TorusOf(32, 32, 32), papers.TorusOf(8, 8, 8, 8, 8)}
 	}
-	if wanted(model.FamilyLink) {
-		r.Reader, r.Reported = far, model.ReportedFigures()
+	if wanted(papers.FamilyLink) {
+		r.Reader, r.Reported = far, papers.ReportedFigures()
 		for _, depth := range linkDepths {
 			r.Links = append(r.Links, modelLink(depth, far))
 		}
-		for _, symbols := range []int{0, 1, model.DeskewDepth - 1, model.DeskewDepth} {
-			r.Skews = append(r.Skews, model.SimulateSkew(symbols))
+		for _, symbols := range []int{0, 1, papers.DeskewDepth - 1, papers.DeskewDepth} {
+			r.Skews = append(r.Skews, papers.SimulateSkew(symbols))
 		}
 	}
 	return r, nil
@@ -143,12 +143,12 @@ var linkDepths = []int{512, 1024, 2048, 4096}
 func modelLink(depth int, far Reader) Link {
 	l := Link{
 		Depth:   depth,
-		Formula: min(model.FlowEfficiency(depth, model.PaperFlight.Wait(model.CreditPeriod)), 1/float64(far.ReadEvery)),
+		Formula: min(papers.FlowEfficiency(depth, papers.PaperFlight.Wait(papers.CreditPeriod)), 1/float64(far.ReadEvery)),
 	}
-	for flow, to := range map[model.FlowControl]*float64{model.Classic: &l.Classic, model.Cumulative: &l.Cumulative} {
-		r, err := model.SimulateLink(model.LinkConfig{
-			Flow: flow, Depth: depth, Period: model.CreditPeriod, Flight: model.PaperFlight,
-			Yellow: min(far.Yellow, depth-2*model.PacketWords), ReadEvery: far.ReadEvery, Cycles: modelCycles,
+	for flow, to := range map[papers.FlowControl]*float64{papers.Classic: &l.Classic, papers.Cumulative: &l.Cumulative} {
+		r, err := papers.SimulateLink(papers.LinkConfig{
+			Flow: flow, Depth: depth, Period: papers.CreditPeriod, Flight: papers.PaperFlight,
+			Yellow: min(far.Yellow, depth-2*papers.PacketWords), ReadEvery: far.ReadEvery, Cycles: modelCycles,
 		})
 		if err != nil {
 			panic(err) // these depths are valid
@@ -161,7 +161,7 @@ func modelLink(depth int, far Reader) Link {
 // Table writes the report for people.
 func (r *Report) Table(w io.Writer) {
 	fmt.Fprintln(w, "every figure is modelled: the papers' formulas, nothing measured")
-	for _, family := range model.Families() {
+	for _, family := range papers.Families() {
 		t := texttable.Numbers(string(family), "formula", "published", "model", "unit", "")
 		for _, f := range r.Figures {
 			if f.Family == family {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/clitest"
-	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 )
 
 func TestModelJSON(t *testing.T) {
 	var r Report
 	clitest.Decode(t, clitest.MustRun(t, "model", "--output", "json"), &r)
 	require.Equal(t, "modelled", r.Label)
-	require.Len(t, r.Figures, len(model.Catalogue()))
+	require.Len(t, r.Figures, len(papers.Catalogue()))
 	require.Len(t, r.Links, 4)
 	for _, l := range r.Links {
 		require.InEpsilon(t, l.Formula, l.Classic, 0.01)
@@ -28,7 +28,7 @@ func TestYellow(t *testing.T) {
 	clitest.Decode(t, clitest.MustRun(t, "model", "link", "--read-every", "2", "--output", "json"), &empty)
 	clitest.Decode(t, clitest.MustRun(t, "model", "link", "--read-every", "2", "--yellow", "2048", "--output", "json"), &half)
 	require.Equal(t, []Reader{{0, 2}, {2048, 2}}, []Reader{empty.Reader, half.Reader})
-	require.Equal(t, model.ReportedFigures(), half.Reported)
+	require.Equal(t, papers.ReportedFigures(), half.Reported)
 	require.Equal(t, empty.Links[0], half.Links[0], "512 words have no room for it")
 	last := len(linkDepths) - 1
 	require.InDelta(t, 0.492, empty.Links[last].Classic, 0.001)

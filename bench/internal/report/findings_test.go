@@ -13,10 +13,10 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/hmf"
 	"github.com/nfcomms/nfcomms/bench/internal/latency"
 	"github.com/nfcomms/nfcomms/bench/internal/links"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/bench/internal/stack"
 	"github.com/nfcomms/nfcomms/bench/internal/stat"
 	"github.com/nfcomms/nfcomms/bench/internal/throughput"
-	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 // results are those of an item's findings: s for the same, d for different, – for not measured.
@@ -227,13 +227,13 @@ func TestGroupItem(t *testing.T) {
 
 // TestAgreement: figures that differ from a paper's are not called the same.
 func TestAgreement(t *testing.T) {
-	contexts := catalogued("a", "b", model.FamilyContexts)
+	contexts := catalogued("a", "b", papers.FamilyContexts)
 	require.Equal(t, "1 same, 1 fitted, 1 differs", contexts.Shapes())
 	require.Equal(t, "3 of 8; 8 updates on 1 context: 1129 beside 1126, 8 updates on 8 contexts: 616 beside 614, … of which asleep: 42 beside 40", contexts.Findings[2].Why)
-	link := catalogued("a", "b", model.FamilyLink)
+	link := catalogued("a", "b", papers.FamilyLink)
 	require.Equal(t, "1 same, 1 within the paper's rounding", link.Shapes())
 	require.Equal(t, []string{"20 of 29", "9 of 29"}, []string{link.Findings[0].Why, link.Findings[1].Why})
 	require.InDeltaSlice(t, []float64{3060, 3051.51}, []float64{*link.Rows[18].Paper, *link.Rows[18].Model}, 1e-3)
 	require.Contains(t, link.Rows[18].Note, "rounding of E_T to 0.90; 0.898 gives 3053")
-	require.Equal(t, "1 same", catalogued("a", "b", model.FamilyExchange, "M21").Shapes())
+	require.Equal(t, "1 same", catalogued("a", "b", papers.FamilyExchange, "M21").Shapes())
 }

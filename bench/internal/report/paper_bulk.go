@@ -12,8 +12,8 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/latency"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/bench/internal/throughput"
-	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 var bulkDecisions = []PaperDecision{
@@ -50,7 +50,7 @@ func bulkItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		absent("Table 1", "latencies of the card's memories", "properties of that card, and the table is missing in the text"),
 		table2, figure4,
 		absent("Table 3", "travelling salesman on CPU, GPU and card", "the numbers are missing in the text; go run ./apps/tsp runs it beside the CPU"),
-		catalogued("Figure 6", "counting distinct packets: cycles of 8 updates on 1 and 8 contexts", model.FamilyContexts),
+		catalogued("Figure 6", "counting distinct packets: cycles of 8 updates on 1 and 8 contexts", papers.FamilyContexts),
 		absent("§5.3.2", "distinct packets of a capture, 1.02 % off", "the capture is not public; go run ./apps/pcsa counts one that is made up"),
 	}, nil
 }
@@ -142,26 +142,26 @@ func throughputItem(r *throughput.Report) PaperItem {
 
 // agreements are the results of a catalogued item, in their order.
 var agreements = []struct {
-	of           model.Agreement
+	of           papers.Agreement
 	what, result string
 }{
-	{model.Equal, "the formula gives the printed figure, to its last digit", cli.ShapeSame},
-	{model.WithinRounding, "the formula gives it from what the paper has rounded", cli.ShapeRounded},
-	{model.FittedTo, "constants were chosen to give it, which shows nothing", cli.ShapeFitted},
-	{model.Different, "the formula gives another figure", cli.ShapeDiffers},
+	{papers.Equal, "the formula gives the printed figure, to its last digit", cli.ShapeSame},
+	{papers.WithinRounding, "the formula gives it from what the paper has rounded", cli.ShapeRounded},
+	{papers.FittedTo, "constants were chosen to give it, which shows nothing", cli.ShapeFitted},
+	{papers.Different, "the formula gives another figure", cli.ShapeDiffers},
 }
 
 // catalogued is an item whose figures a formula gives: all of a family, or those of
 // some rows of it.
-func catalogued(ref, title string, family model.Family, rows ...string) PaperItem {
+func catalogued(ref, title string, family papers.Family, rows ...string) PaperItem {
 	item := PaperItem{Ref: ref, Title: title}
-	all, by := 0, make(map[model.Agreement][]string)
-	for _, f := range model.Catalogue() {
+	all, by := 0, make(map[papers.Agreement][]string)
+	for _, f := range papers.Catalogue() {
 		if f.Family != family || len(rows) > 0 && !slices.Contains(rows, f.Row) {
 			continue
 		}
 		note := f.Formula
-		if f.Agreement == model.WithinRounding {
+		if f.Agreement == papers.WithinRounding {
 			note += "; rounding " + f.Rounding
 		}
 		item.Rows = append(item.Rows, PaperRow{
@@ -176,7 +176,7 @@ func catalogued(ref, title string, family model.Family, rows ...string) PaperIte
 			continue
 		}
 		f := PaperFinding{What: a.what, Result: a.result, Why: fmt.Sprintf("%d of %d", n, all)}
-		if a.of == model.Different {
+		if a.of == papers.Different {
 			f.Why += "; " + strings.Join(by[a.of], ", ")
 		}
 		item.Findings = append(item.Findings, f)

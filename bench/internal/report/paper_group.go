@@ -7,7 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/groups"
-	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 )
 
 // groupItems are those of the spike-exchange report.
@@ -22,9 +22,9 @@ func groupItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		scaling,
 		absent("Figures of strong scaling", "modifications on Lindgren and JUQUEEN", processors),
 		absent("Figures of intervals", "mean and maximum for each step, spikes handled", processors+"; go run ./apps/spikes prints both for its own network"),
-		catalogued("§ 4", "volume of a step", model.FamilyExchange, "M21"),
-		catalogued("Table of appendix A", "chance that all send to all", model.FamilyExchange, "M29"),
-		catalogued("Table of appendix B", "bytes received and produced", model.FamilyExchange, "M30"),
+		catalogued("§ 4", "volume of a step", papers.FamilyExchange, "M21"),
+		catalogued("Table of appendix A", "chance that all send to all", papers.FamilyExchange, "M29"),
+		catalogued("Table of appendix B", "bytes received and produced", papers.FamilyExchange, "M30"),
 	}, nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/nfcomms/nfcomms/bench/internal/links"
-	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 )
 
 // linkItems are those of the torus link: what is electrical is modelled.
@@ -19,7 +19,7 @@ func linkItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		return nil, err
 	}
 	return []PaperItem{
-		catalogued("Efficiency of the link", "E1, E2, E3, E_T and bandwidths by FIFO depth", model.FamilyLink),
+		catalogued("Efficiency of the link", "E1, E2, E3, E_T and bandwidths by FIFO depth", papers.FamilyLink),
 		linkFlows(r),
 		reported("Error rates of cables", "bits in error by length and rate", "cables and transceivers; nfbench link injects rates", "A12"),
 		reported("Latencies between GPUs", "peer to peer, staged, InfiniBand", "a GPU, a card and InfiniBand", "A6"),
@@ -58,7 +58,7 @@ func linkFlows(r *links.LinkReport) PaperItem {
 // reported is an item that cannot be had here, with what the report measured in some rows.
 func reported(ref, title, why string, rows ...string) PaperItem {
 	item := absent(ref, title, why)
-	for _, f := range model.ReportedFigures() {
+	for _, f := range papers.ReportedFigures() {
 		if !slices.Contains(rows, f.Row) {
 			continue
 		}

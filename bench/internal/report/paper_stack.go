@@ -10,8 +10,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/bench/internal/stack"
-	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 var stackDecisions = []PaperDecision{{
@@ -31,7 +31,7 @@ func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	}
 	m.bar.Step("stack")
 	return []PaperItem{
-		catalogued("PCI Express", "packets, lanes, shares", model.FamilyPath),
+		catalogued("PCI Express", "packets, lanes, shares", papers.FamilyPath),
 		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench stack"),
 		trust(stackSweep(r), r.Busy),
 		stackLoose(r),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 )
 
 // Stat summarises samples; the field that holds it names the unit.
@@ -171,11 +171,11 @@ type Hockney struct {
 // FitHockney fits sizes in bytes and times in nanoseconds; nil if there is no
 // such line.
 func FitHockney(size, ns []float64) *Hockney {
-	samples := make([]model.Sample, len(size))
+	samples := make([]papers.Sample, len(size))
 	for i, n := range size {
-		samples[i] = model.Sample{Bytes: n, Seconds: ns[i] / 1e9}
+		samples[i] = papers.Sample{Bytes: n, Seconds: ns[i] / 1e9}
 	}
-	line, err := model.FitHockney(samples)
+	line, err := papers.FitHockney(samples)
 	if err != nil {
 		return nil
 	}

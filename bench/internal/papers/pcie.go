@@ -1,4 +1,4 @@
-package model
+package papers
 
 // TLP describes the frame of a transaction layer packet on PCI Express.
 type TLP struct {

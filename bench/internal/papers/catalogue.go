@@ -1,8 +1,10 @@
-package model
+package papers
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 // Family groups the figures of [Catalogue] by the paper they come from.
@@ -162,8 +164,8 @@ func exchangeFigures() []Figure {
 		)
 		if i < len(received) {
 			f = append(f,
-				Figure{Row: "M30", What: "received, " + at, Formula: "F·L·min(T·Ni/N, Ni)", Unit: "KiB/s", Published: received[i], Model: ExchangedBytes(networkCells, members, synapses, spikeRate) / 1024, Step: 1},
-				Figure{Row: "M30", What: "produced, " + at, Formula: "Ni·F", Unit: "KiB/s", Published: 7680 / float64(int(1)<<i), Model: ProducedBytes(networkCells, members, spikeRate) / 1024, Step: 1},
+				Figure{Row: "M30", What: "received, " + at, Formula: "F·L·min(T·Ni/N, Ni)", Unit: "KiB/s", Published: received[i], Model: model.ExchangedBytes(networkCells, members, synapses, spikeRate) / 1024, Step: 1},
+				Figure{Row: "M30", What: "produced, " + at, Formula: "Ni·F", Unit: "KiB/s", Published: 7680 / float64(int(1)<<i), Model: model.ProducedBytes(networkCells, members, spikeRate) / 1024, Step: 1},
 			)
 		}
 	}

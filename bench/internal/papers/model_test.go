@@ -1,4 +1,4 @@
-package model
+package papers
 
 import (
 	"math"
@@ -282,15 +282,4 @@ func TestCables(t *testing.T) {
 func TestGenerations(t *testing.T) {
 	require.InDelta(t, 56.4e9/8*128/130, Generations[2].Rate(), 1)
 	require.InDelta(t, 5.714e-9, Generations[0].Cycle(), 1e-12)
-}
-
-// TestErrorBound: known values, and the same by simulation.
-func TestErrorBound(t *testing.T) {
-	require.InEpsilon(t, 2.9957e-12, ErrorBound(0, 1e12, 0.95), 1e-4)
-	require.InEpsilon(t, 4.7439, ErrorBound(1, 1, 0.95), 1e-4)
-	require.InEpsilon(t, 16.962, ErrorBound(10, 1, 0.95), 1e-4)
-	require.InEpsilon(t, 1000, ErrorBound(1000, 1, 0.5), 0.01)
-	for _, bad := range [][3]float64{{0, 0, 0.9}, {-1, 1, 0.9}, {0, 1, 0}, {0, 1, 1}} {
-		require.True(t, math.IsNaN(ErrorBound(int(bad[0]), bad[1], bad[2])))
-	}
 }

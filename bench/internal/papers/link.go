@@ -1,4 +1,4 @@
-package model
+package papers
 
 // The link of the APEnet+ report: 128-bit words, one each cycle; packets with
 // a payload of at most 256 words; two virtual channels, each with a FIFO at

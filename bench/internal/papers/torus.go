@@ -1,4 +1,4 @@
-package model
+package papers
 
 // Torus is a network of nodes in rings along each of its dimensions, as those of the machines of the
 // spike-exchange report: three dimensions of a Cray XE6 and a Blue Gene/P, five of a Blue Gene/Q.

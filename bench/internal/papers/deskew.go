@@ -1,4 +1,4 @@
-package model
+package papers
 
 // Lanes of a link of the APEnet+ report: a word of 128 bits is striped over them, 32 bits each.
 const (
