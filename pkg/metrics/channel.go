@@ -152,8 +152,7 @@ func grow(before, total, shown uint64) uint64 {
 
 // channel adds one channel.
 func (s *scrape) channel(device, channel string, st *nfcomms.ChannelStats) {
-	for d := range abi.Direction(2) {
-		direction := directions[d]
+	for d, direction := range directions {
 		for i, p := range [2]*nfcomms.PathStats{st.Direct.Of(d), st.Indirect.Of(d)} {
 			s.count(fChannelMessages, p.Messages, device, channel, direction, paths[i])
 			s.count(fChannelBytes, p.Bytes, device, channel, direction, paths[i])

@@ -139,8 +139,7 @@ func (s *snapshot) showState(out *scrape) {
 
 func (s *snapshot) showCalls(out *scrape) {
 	st := &s.stats
-	for d := range abi.Direction(2) {
-		direction := directions[d]
+	for d, direction := range directions {
 		for i, p := range [2]*nfcomms.PathStats{st.Direct.Of(d), st.Indirect.Of(d)} {
 			out.count(fMessages, p.Messages, s.name, direction, paths[i])
 			out.count(fBytes, p.Bytes, s.name, direction, paths[i])
@@ -154,8 +153,7 @@ func (s *snapshot) showCalls(out *scrape) {
 
 func (s *snapshot) showProfile(out *scrape) {
 	out.add(fMeasured, 1/float64(max(1, s.stats.Profile.Direct.H2D.Every)), s.name)
-	for d := range abi.Direction(2) {
-		direction := directions[d]
+	for d, direction := range directions {
 		direct, indirect := s.stats.Profile.Direct.Of(d), s.stats.Profile.Indirect.Of(d)
 		for i, p := range [2]*nfcomms.PathProfile{direct, indirect} {
 			for status, n := range p.Errors {
@@ -173,8 +171,7 @@ func (s *snapshot) showNow(out *scrape) {
 	st := &s.stats
 	out.count(fChannels, uint64(st.Channels), s.name)
 	out.add(fWindow, float64(s.info.Window), s.name)
-	for d := range abi.Direction(2) {
-		direction := directions[d]
+	for d, direction := range directions {
 		out.add(fBlocked, float64(*st.Waiting.Of(d)), s.name, direction)
 		out.add(fTransfers, float64(*st.Transfers.Of(d)), s.name, direction)
 		out.add(fListsNow, float64(*st.InFlight.Of(d)), s.name, direction)
@@ -210,8 +207,7 @@ func (s *snapshot) showMailboxes(out *scrape) {
 
 func (s *snapshot) showMailbox(out *scrape, label string, m nfcomms.MailboxStats) {
 	out.add(fSlots, float64(m.Slots), s.name, label)
-	for d := range abi.Direction(2) {
-		direction := directions[d]
+	for d, direction := range directions {
 		out.add(fUsed, float64(*m.Used.Of(d)), s.name, label, direction)
 	}
 }

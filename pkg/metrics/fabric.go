@@ -17,26 +17,27 @@ import (
 
 // Metrics of fabrics; all have the label "device".
 var (
-	fabricNodes = fabricDesc("nodes", "Nodes of the fabric, by their state as the device's node knows it.", "state")
-	fabricLinks = fabricDesc("links", "Links of the fabric, each counted once, by the worse of what both ends report.", "state")
+	fabricDescs = &descs{prefix: "nfcomms_fabric_", label: "device"}
+
+	fabricNodes = fabricDescs.desc("nodes", "Nodes of the fabric, by their state as the device's node knows it.", "state")
+	fabricLinks = fabricDescs.desc("links", "Links of the fabric, each counted once, by the worse of what both ends report.", "state")
 	fabricNow   = [...]*prometheus.Desc{
-		nowWindows:     fabricDesc("windows", "Windows of memory of nodes that there are, which others put to and get from."),
-		nowWindowBytes: fabricDesc("window_bytes", "Bytes of those windows."),
+		nowWindows:     fabricDescs.desc("windows", "Windows of memory of nodes that there are, which others put to and get from."),
+		nowWindowBytes: fabricDescs.desc("window_bytes", "Bytes of those windows."),
 	}
 	fabricSums = [...]*prometheus.Desc{
-		sumBytes:       fabricDesc("link_bytes_total", "Bytes of packets that left by links, once for each link of their way."),
-		sumPackets:     fabricDesc("link_packets_total", "Packets that left by links, once for each link of their way."),
-		sumRepeated:    fabricDesc("repeated_packets_total", "Packets that links sent again."),
-		sumErrors:      fabricDesc("link_errors_total", "What was wrong of what came by links."),
-		sumRestarts:    fabricDesc("link_restarts_total", "Times that ends of links were aligned: when they come up, too."),
-		sumForwarded:   fabricDesc("forwarded_packets_total", "Packets of others that nodes passed on."),
-		sumDetours:     fabricDesc("detour_packets_total", "Packets, of their own too, that left dimension order at nodes, around what is broken."),
-		sumUnreachable: fabricDesc("unreachable_packets_total", "Packets that were lost because no way led on."),
-		sumBlocked:     fabricDesc("head_of_line_seconds_total", "Time that first packets of inputs of nodes waited for their output, and held up those behind."),
-		sumPageHits:    fabricDesc("window_page_hits_total", "Pages of windows that puts and gets found in the cache of those used last."),
-		sumPageMisses:  fabricDesc("window_page_misses_total", "Pages of windows that were not in that cache, and looked up."),
+		sumBytes:       fabricDescs.desc("link_bytes_total", "Bytes of packets that left by links, once for each link of their way."),
+		sumPackets:     fabricDescs.desc("link_packets_total", "Packets that left by links, once for each link of their way."),
+		sumRepeated:    fabricDescs.desc("repeated_packets_total", "Packets that links sent again."),
+		sumErrors:      fabricDescs.desc("link_errors_total", "What was wrong of what came by links."),
+		sumRestarts:    fabricDescs.desc("link_restarts_total", "Times that ends of links were aligned: when they come up, too."),
+		sumForwarded:   fabricDescs.desc("forwarded_packets_total", "Packets of others that nodes passed on."),
+		sumDetours:     fabricDescs.desc("detour_packets_total", "Packets, of their own too, that left dimension order at nodes, around what is broken."),
+		sumUnreachable: fabricDescs.desc("unreachable_packets_total", "Packets that were lost because no way led on."),
+		sumBlocked:     fabricDescs.desc("head_of_line_seconds_total", "Time that first packets of inputs of nodes waited for their output, and held up those behind."),
+		sumPageHits:    fabricDescs.desc("window_page_hits_total", "Pages of windows that puts and gets found in the cache of those used last."),
+		sumPageMisses:  fabricDescs.desc("window_page_misses_total", "Pages of windows that were not in that cache, and looked up."),
 	}
-	fabricDescs = slices.Concat([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricNow[:], fabricSums[:])
 )
 
 // Gauges over all nodes.
@@ -68,19 +69,16 @@ const fabricTime = time.Second
 // fabricsMost is how many devices have fabric series of their own: 21 each.
 const fabricsMost = 32
 
-func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("nfcomms_fabric_"+name, help, append([]string{"device"}, labels...), nil)
-}
-
 // NewFabricCollector returns a collector of the fabrics that the devices are nodes of, which
 // devices lists as for NewCollector. It has 21 series for a device, however many nodes there are,
 // and for 32 devices at most. Those that come after these by name are added up under the name
 // Overflow. Counters of a node that began anew continue.
 func NewFabricCollector(devices func() iter.Seq2[string, *nfcomms.Device]) prometheus.Collector {
-	return &fabricCollector{devices: devices, tables: map[*nfcomms.Device]*fabricTable{}}
+	return &fabricCollector{descs: fabricDescs, devices: devices, tables: map[*nfcomms.Device]*fabricTable{}}
 }
 
 type fabricCollector struct {
+	*descs
 	devices func() iter.Seq2[string, *nfcomms.Device]
 
 	mu     sync.Mutex // guards tables and what they hold
@@ -106,13 +104,6 @@ func stateOf(dev *nfcomms.Device) (nfcomms.FabricState, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fabricTime)
 	defer cancel()
 	return dev.Fabric().State(ctx)
-}
-
-// Describe sends what Collect may send.
-func (c *fabricCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range fabricDescs {
-		ch <- d
-	}
 }
 
 // Collect asks every device that is a node of a fabric.

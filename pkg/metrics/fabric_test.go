@@ -100,7 +100,7 @@ func TestFabrics(t *testing.T) {
 	require.Equal(t, 21, n)
 	page, err := os.ReadFile("../../docs/fabric.md")
 	require.NoError(t, err)
-	for _, d := range fabricDescs {
+	for _, d := range fabricDescs.all {
 		name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(d.String())[1]
 		require.Contains(t, string(page), "`"+name+"`")
 	}

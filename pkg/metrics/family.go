@@ -165,11 +165,13 @@ var (
 		"Transfers of a channel under way.", "channel", "direction")
 )
 
-// directions and paths are label values; directions by abi.Direction.
-var (
-	directions = [2]string{abi.H2D: "h2d", abi.D2H: "d2h"}
-	paths      = [2]string{"direct", "indirect"}
-)
+// directions yields both directions, with their label values.
+func directions(yield func(abi.Direction, string) bool) {
+	_ = yield(abi.H2D, abi.H2D.String()) && yield(abi.D2H, abi.D2H.String())
+}
+
+// paths are label values.
+var paths = [2]string{"direct", "indirect"}
 
 // codeNames are the values of the label code, by status.
 var codeNames = func() (names [abi.StatusCount]string) {

@@ -54,7 +54,7 @@ func TestGroups(t *testing.T) {
 	}
 	page, err := os.ReadFile("../../docs/groups.md")
 	require.NoError(t, err)
-	for _, d := range groupDescs {
+	for _, d := range groupDescs.all {
 		name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(d.String())[1]
 		require.Contains(t, string(page), "`"+name+"`")
 	}

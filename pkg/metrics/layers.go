@@ -116,7 +116,7 @@ func (s *snapshot) showLayers(out *scrape) {
 	}
 	s.layers.each(func(d, p, l int, of *nfcomms.PathProfile) {
 		if of.Time > 0 {
-			out.durations(fLayerTime, of, layerBuckets, s.name, directions[d], paths[p], trace.Layer(l).String())
+			out.durations(fLayerTime, of, layerBuckets, s.name, abi.Direction(d).String(), paths[p], trace.Layer(l).String())
 		}
 	})
 }

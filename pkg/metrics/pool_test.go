@@ -49,7 +49,7 @@ func TestPools(t *testing.T) {
 	require.NoError(t, dev.Close())
 	page, err := os.ReadFile("../../docs/pools.md")
 	require.NoError(t, err)
-	for _, d := range poolDescs {
+	for _, d := range poolDescs.all {
 		require.Contains(t, string(page), "`"+regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(d.String())[1]+"`")
 	}
 }

@@ -66,7 +66,7 @@ func TestRings(t *testing.T) {
 	require.Equal(t, 6, n, "a closed ring has no series")
 	page, err := os.ReadFile("../../docs/ring.md")
 	require.NoError(t, err)
-	for _, d := range ringDescs {
+	for _, d := range ringDescs.all {
 		metric := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(d.String())[1]
 		require.Contains(t, string(page), "`"+metric+"`")
 	}
