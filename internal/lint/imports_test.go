@@ -39,7 +39,7 @@ var allowed = []struct {
 	{"internal/mesh", []string{"bridge", "bridge/abi", "internal/firmware"}, nil},
 	{"internal/mesh/udp", []string{"bridge", "internal/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
 	{"internal/nodes", []string{"bridge", "bridge/abi"}, nil},
-	{"internal/arena", []string{"bridge", "bridge/abi", "internal/shmwire"}, []string{sys}},
+	{"internal/arena", []string{"bridge", "bridge/abi", "internal/fault", "internal/logqueue", "internal/shmwire"}, []string{sys}},
 	{"internal/shm", []string{"bridge", "bridge/abi", "internal/arena", "internal/logqueue", "bridge/mailbox", "internal/nodes", "internal/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"internal/vfio", []string{"bridge", "bridge/abi", "internal/arena", "internal/logqueue", "bridge/mailbox", "internal/region", "internal/fault", "internal/fdpass", "internal/pci", "internal/shmwire"}, []string{sys}},
 	{"internal/kdev", []string{"bridge", "bridge/abi", "internal/kdev/debugapi", "internal/kdev/uapi", "internal/logqueue", "internal/meter", "internal/region", "internal/stamp", "internal/waiter"}, []string{sys}},

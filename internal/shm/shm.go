@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/arena"
-	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
 	"github.com/nfcomms/nfcomms/internal/region"
@@ -80,16 +77,9 @@ func openHost(ctx context.Context, o options, info bridge.Info, log *logqueue.Qu
 
 // port is the mailbox manager's way to a device process.
 type port struct {
+	arena.Port
 	options options
-	events  *logqueue.Queue
-	memory  arena.Arenas
-	copied  atomic.Bool // the log says that buffers are copied
-
-	mu   sync.RWMutex // guards what follows against Restart
-	link *link
-	area unsafe.Pointer // it stays at its place as long as its size is the same
-	size uint64
-	old  []mapping // areas that were, until Close
+	link    *link // of the present epoch; Restarting guards it
 }
 
 // farPort is a port to the device of another node, whose messages the device process carries.
@@ -108,12 +98,6 @@ func (p farPort) Ask(answered func(there bool)) {
 	}()
 }
 
-// mapping is an area that is mapped.
-type mapping struct {
-	base unsafe.Pointer
-	size uint64
-}
-
 var (
 	_ mailbox.Port     = (*port)(nil)
 	_ mailbox.Stager   = (*port)(nil)
@@ -122,7 +106,7 @@ var (
 
 // connect makes this process a host of a device.
 func connect(ctx context.Context, o options, events *logqueue.Queue) (*port, error) {
-	p := &port{options: o, events: events}
+	p := &port{Port: arena.Port{Path: o.path, Log: events}, options: o}
 	l, err := dial(ctx, &p.options, 0)
 	if err != nil {
 		return nil, err
@@ -139,26 +123,11 @@ func (p *port) inFabric() bool { return p.link.place != 0 }
 
 // use maps the area of a link, and makes memory known over it.
 func (p *port) use(l *link) error {
-	place := p.area
-	if l.size != p.size {
-		place = nil
+	if err := p.MapArea(l.area, l.size); err != nil {
+		return err
 	}
-	area, err := arena.MapFile(l.area, place, l.size, 0)
-	if err != nil {
-		return fmt.Errorf("map mailbox area: %w", err)
-	}
-	if place == nil && p.area != nil {
-		p.old = append(p.old, mapping{p.area, p.size})
-	}
-	p.area, p.size, p.link = area, l.size, l
-	return p.memory.Join(l)
-}
-
-// Area returns the mailbox area of the present epoch.
-func (p *port) Area() (unsafe.Pointer, uint64) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.area, p.size
+	p.link = l
+	return p.Join(l)
 }
 
 // Ring wakes an island: the low half of its area word is a futex of both processes.
@@ -169,58 +138,11 @@ func (p *port) Ring(island int) {
 	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(word), wake, 1)
 }
 
-// Yield gives way to the device, which may wait for this processor.
-func (p *port) Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
 // Doorbell returns the socket through which the device rings.
 func (p *port) Doorbell() *os.File {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.Restarting.RLock()
+	defer p.Restarting.RUnlock()
 	return p.link.bell
-}
-
-// Assist has nothing to move: DMA is the device's.
-func (p *port) Assist() bool { return false }
-
-// Map returns where the device reaches memory of a region: where it lies, if it is of Alloc.
-func (p *port) Map(data []byte) (uint64, error) {
-	if !p.memory.Reached(data) {
-		return 0, nil
-	}
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
-}
-
-// Unmap has nothing to end.
-func (p *port) Unmap(uint64, uint64) {}
-
-// Alloc returns memory that the device reaches.
-func (p *port) Alloc(size int) ([]byte, error) { return p.memory.Alloc(size, true) }
-
-// Free takes it back, and lifts a protection that its user gave it. Nobody gets memory of which the
-// user has unmapped a part.
-func (p *port) Free(data []byte) {
-	if err := unix.Mprotect(data, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-		p.events.Error("memory of Alloc is gone, and stays out of use", "address", p.options.path, "bytes", len(data), "err", err)
-		return
-	}
-	p.Unstage(data)
-}
-
-// Stage gives memory of that kind to a transfer.
-func (p *port) Stage(size int) ([]byte, uint64, error) {
-	if !p.copied.Swap(true) {
-		p.events.Info("buffers are copied once more: memory of Alloc is not", "address", p.options.path)
-	}
-	mem, err := p.memory.Alloc(size, false)
-	return mem, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), err
-}
-
-// Fill copies bytes into such memory.
-func (p *port) Fill(mem, data []byte) (int, error) { return fault.Give(mem, data) }
-
-// Unstage takes it back.
-func (p *port) Unstage(mem []byte) {
-	p.memory.Free(mem)
 }
 
 // Fence has the device stop all DMA. A device that does not answer soon keeps the memory that it has,
@@ -230,27 +152,15 @@ func (p *port) Fence() {
 	l.shorten()
 	err := l.ask(&shmwire.Message{Kind: shmwire.Fence})
 	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
-		p.cover(l)
+		l.covering.Do(p.Cover)
 	}
 }
 
 // linked returns the link of the present epoch.
 func (p *port) linked() *link {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.Restarting.RLock()
+	defer p.Restarting.RUnlock()
 	return p.link
-}
-
-// cover puts copies in the place of all memory, once for a device process that does not answer.
-func (p *port) cover(l *link) {
-	l.covering.Do(func() {
-		copied, err := p.memory.Cover()
-		if err != nil {
-			p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
-			return
-		}
-		p.events.Info("device does not answer, and keeps the memory that it had; calls use a copy", "address", p.options.path, "bytes", copied)
-	})
 }
 
 // Restart takes leave of the device process and comes again, to the one that is there now.
@@ -269,8 +179,8 @@ func (p *port) Restart(ctx context.Context) error {
 		return fmt.Errorf("%w: another node serves %s now", bridge.ErrDeviceLost, p.options.path)
 	}
 	defer context.AfterFunc(ctx, l.shorten)()
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Restarting.Lock()
+	defer p.Restarting.Unlock()
 	if err := p.use(l); err != nil {
 		l.close()
 		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
@@ -280,14 +190,10 @@ func (p *port) Restart(ctx context.Context) error {
 
 // Close takes leave of the device process.
 func (p *port) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Restarting.Lock()
+	defer p.Restarting.Unlock()
 	p.link.end(fmt.Errorf("device %w", bridge.ErrClosed))
 	p.link.close()
-	p.memory.End()
-	for _, m := range append(p.old, mapping{p.area, p.size}) {
-		_ = unix.MunmapPtr(m.base, uintptr(m.size)) // it is mapped
-	}
-	p.area = nil
+	p.EndMemory()
 	return nil
 }

@@ -42,7 +42,7 @@ func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAcce
 // window has the device process reach memory of Alloc for others. No lock is held while the device
 // answers.
 func (p *port) window(l *link, mem []byte, access bridge.WindowAccess) (bridge.FabricWindow, error) {
-	fd, offset, err := p.memory.File(mem)
+	fd, offset, err := p.File(mem)
 	if err != nil {
 		return bridge.FabricWindow{}, err
 	}
@@ -80,6 +80,6 @@ func (t *torus) reaching(l *link, request func() error) {
 		return lost
 	})
 	if l.isSilent() {
-		t.port.cover(l)
+		l.covering.Do(t.port.Cover)
 	}
 }
