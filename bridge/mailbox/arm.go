@@ -8,7 +8,7 @@ import (
 
 // Arm asks for a token on wake, without blocking, when the given half is shut. A wake that is first
 // in the queue also gets one when the device may be ready for the half. See bridge.Channel.
-func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
+func (c *channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	h := c.half(uint32(direction))
 	if h.shut.Load()&shutHere != 0 {
 		return h.err()
@@ -88,7 +88,7 @@ func (h *half) armed(n int) {
 
 // Disarm takes an Arm back: the next waiter is the first then. The token may be on
 // its way.
-func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
+func (c *channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	h := c.half(uint32(direction))
 	if h.dir == abi.H2D {
 		if h.queue.part(wake) {

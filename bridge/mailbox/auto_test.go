@@ -135,17 +135,17 @@ var operations = []struct {
 	name  string
 	offer uint64
 	size  int
-	call  func(c *Channel, ctx context.Context, data []byte) error
+	call  func(c *channel, ctx context.Context, data []byte) error
 }{
-	{"Send", 0, 56, (*Channel).Send},
-	{"Receive", 0, 56, func(c *Channel, ctx context.Context, data []byte) error {
+	{"Send", 0, 56, (*channel).Send},
+	{"Receive", 0, 56, func(c *channel, ctx context.Context, data []byte) error {
 		_, err := c.Receive(ctx, data)
 		return err
 	}},
-	{"SendInd/56", 0, 56, (*Channel).SendInd},
-	{"SendInd/256K", 0, 256 << 10, (*Channel).SendInd},
-	{"ReceiveInd/56", 56, 56, (*Channel).ReceiveInd},
-	{"ReceiveInd/256K", 256 << 10, 256 << 10, (*Channel).ReceiveInd},
+	{"SendInd/56", 0, 56, (*channel).SendInd},
+	{"SendInd/256K", 0, 256 << 10, (*channel).SendInd},
+	{"ReceiveInd/56", 56, 56, (*channel).ReceiveInd},
+	{"ReceiveInd/256K", 256 << 10, 256 << 10, (*channel).ReceiveInd},
 }
 
 func TestOperationsDoNotAllocate(t *testing.T) {

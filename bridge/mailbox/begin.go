@@ -7,11 +7,11 @@ import (
 	"github.com/nfcomms/nfcomms/internal/meter"
 )
 
-var _ bridge.Beginner = (*Channel)(nil)
+var _ bridge.Beginner = (*channel)(nil)
 
 // BeginSendInd offers an eager transfer and does not wait. Others need their caller: lists
 // follow the device's acks, and only the caller commits. The ring may make it wait for room.
-func (c *Channel) BeginSendInd(ctx context.Context, data []byte) bool {
+func (c *channel) BeginSendInd(ctx context.Context, data []byte) bool {
 	h := &c.send
 	if ctx.Err() != nil || uint64(len(data)) > c.ep.Hello.MaxTransfer || !h.queue.try() {
 		return false
@@ -30,7 +30,7 @@ func (c *Channel) BeginSendInd(ctx context.Context, data []byte) bool {
 }
 
 // EndSendInd waits for what BeginSendInd offered.
-func (c *Channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
+func (c *channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
 	h := &c.send
 	x := h.xfer
 	if !h.spinFor(news) && !wait {
@@ -43,7 +43,7 @@ func (c *Channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended
 
 // BeginReceiveInd gives the device the pages of its next transfer and does not wait, while
 // nothing is offered.
-func (c *Channel) BeginReceiveInd(ctx context.Context, data []byte) bool {
+func (c *channel) BeginReceiveInd(ctx context.Context, data []byte) bool {
 	h := &c.recv
 	if h.enter(ctx) != nil {
 		return false
@@ -61,7 +61,7 @@ func (c *Channel) BeginReceiveInd(ctx context.Context, data []byte) bool {
 
 // EndReceiveInd waits for what BeginReceiveInd posted. If the device offers something else
 // that is taken, or refused, as ReceiveInd would.
-func (c *Channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
+func (c *channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
 	h := &c.recv
 	x := h.xfer
 	if !h.voided {

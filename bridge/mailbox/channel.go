@@ -11,8 +11,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
-// Channel is the host's end of one channel. It implements bridge.Channel.
-type Channel struct {
+// channel is the host's end of one channel. It implements bridge.Channel.
+type channel struct {
 	ep         *epoch
 	mailbox    *mailbox
 	id         uint32
@@ -31,11 +31,11 @@ type Channel struct {
 	last    atomic.Bool // both halves are closed: the device is to agree
 }
 
-var _ bridge.Channel = (*Channel)(nil)
+var _ bridge.Channel = (*channel)(nil)
 
 // newChannel makes the end of a channel; it is not in the table yet.
-func (e *epoch) newChannel(id uint32) *Channel {
-	c := &Channel{ep: e, mailbox: e.mailboxOf(id), id: id, far: bridge.Target(id)}
+func (e *epoch) newChannel(id uint32) *channel {
+	c := &channel{ep: e, mailbox: e.mailboxOf(id), id: id, far: bridge.Target(id)}
 	for d, h := range []*half{abi.H2D: &c.send.half, abi.D2H: &c.recv.half} {
 		h.dir, h.mailbox, h.ch = abi.Direction(d), c.mailbox, c
 		h.channel, h.parkWord = id, e.memory.park(id)
@@ -48,24 +48,24 @@ func (e *epoch) newChannel(id uint32) *Channel {
 }
 
 // Target returns the id of the far end.
-func (c *Channel) Target() bridge.Target { return c.far }
+func (c *channel) Target() bridge.Target { return c.far }
 
 // CloseSend closes the h2d half. Pending sends end with ErrClosed; it waits
 // for them. Idempotent.
-func (c *Channel) CloseSend() error { return c.close(1 << abi.H2D) }
+func (c *channel) CloseSend() error { return c.close(1 << abi.H2D) }
 
 // CloseReceive closes the d2h half. A pending receive ends with ErrClosed; it
 // waits for it, so a function given to ReceiveFunc or ReceiveIndFunc must not
 // call it. Idempotent.
-func (c *Channel) CloseReceive() error { return c.close(1 << abi.D2H) }
+func (c *channel) CloseReceive() error { return c.close(1 << abi.D2H) }
 
 // Close closes both halves and ends the subscription: when it returns, the
 // target may be subscribed again. Idempotent; see CloseReceive.
-func (c *Channel) Close() error { return c.close(1<<abi.H2D | 1<<abi.D2H) }
+func (c *channel) Close() error { return c.close(1<<abi.H2D | 1<<abi.D2H) }
 
 // close ends the calls of some halves, puts CLOSE, and after the last
 // half waits for it to agree.
-func (c *Channel) close(halves uint32) error {
+func (c *channel) close(halves uint32) error {
 	for _, h := range c.of(halves) {
 		h.giveBack(h.shutFor(shutHost))
 	}
@@ -99,7 +99,7 @@ func (c *Channel) close(halves uint32) error {
 }
 
 // of lists the halves in a set.
-func (c *Channel) of(halves uint32) []*half {
+func (c *channel) of(halves uint32) []*half {
 	var list []*half
 	if halves&(1<<abi.H2D) != 0 {
 		list = append(list, &c.send.half)
@@ -129,7 +129,7 @@ func (h *half) leave(ctx context.Context) error {
 }
 
 // leave waits until no call works in a channel that is shut.
-func (c *Channel) leave(ctx context.Context) error {
+func (c *channel) leave(ctx context.Context) error {
 	if err := c.send.leave(ctx); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // control is the client of the device's control channel. One request is under
 // way at a time: the device serves them one by one.
 type control struct {
-	ch      *Channel
+	ch      *channel
 	queue   queue
 	request uint32 // number of the last one; guarded by queue
 }
@@ -96,12 +96,12 @@ func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, err
 }
 
 // open subscribes a target.
-func (k *control) open(ctx context.Context, id uint32) (*Channel, error) {
-	return k.subscribe(ctx, id, func(*Channel) {})
+func (k *control) open(ctx context.Context, id uint32) (*channel, error) {
+	return k.subscribe(ctx, id, func(*channel) {})
 }
 
 // subscribe is open of a channel that prepare has seen before anybody else.
-func (k *control) subscribe(ctx context.Context, id uint32, prepare func(c *Channel)) (*Channel, error) {
+func (k *control) subscribe(ctx context.Context, id uint32, prepare func(c *channel)) (*channel, error) {
 	e := k.ch.ep
 	c := e.newChannel(id)
 	c.opening = true

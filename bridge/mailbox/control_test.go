@@ -101,7 +101,7 @@ func TestTooManyMessagesBeforeTheChannelIsOpen(t *testing.T) {
 }
 
 // taken reports whether the device took the first control request.
-func taken(d *Device) bool {
+func taken(d *device) bool {
 	return d.cur.Load().control.ch.Stats().Direct.H2D.Messages == 1
 }
 

@@ -20,9 +20,9 @@ import (
 // errDeviceClosed is what calls get once the device is closed.
 var errDeviceClosed = fmt.Errorf("device %w", bridge.ErrClosed)
 
-// Device is a device reached through a mailbox area. It implements
+// device is a device reached through a mailbox area. It implements
 // bridge.Device.
-type Device struct {
+type device struct {
 	port   Port
 	log    *logqueue.Queue
 	stall  time.Duration // as in Options
@@ -51,7 +51,7 @@ type Device struct {
 	slots  atomic.Pointer[SlotLog] // for the mailboxes of later epochs
 }
 
-var _ bridge.Device = (*Device)(nil)
+var _ bridge.Device = (*device)(nil)
 
 // Options adjusts a device. The zero value is valid.
 type Options struct {
@@ -76,7 +76,7 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 	if opts == nil {
 		opts = &Options{}
 	}
-	d := &Device{port: port, base: info, log: logqueue.New(opts.Logger), stall: opts.Stall, answer: opts.Answer}
+	d := &device{port: port, base: info, log: logqueue.New(opts.Logger), stall: opts.Stall, answer: opts.Answer}
 	d.stager, _ = port.(Stager)
 	d.regions.Init(port)
 	e, err := newEpoch(ctx, d)
@@ -90,7 +90,7 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 
 // listen starts the dispatcher, unless there is one for this doorbell. Must hold
 // restarting, or be alone.
-func (d *Device) listen() {
+func (d *device) listen() {
 	bell := d.port.Doorbell()
 	if bell == d.bell {
 		return
@@ -101,7 +101,7 @@ func (d *Device) listen() {
 }
 
 // serve is the dispatcher: it drains all mailboxes whenever the device rings.
-func (d *Device) serve(bell *os.File) {
+func (d *device) serve(bell *os.File) {
 	var buf [8]byte
 	for {
 		if _, err := bell.Read(buf[:]); err != nil {
@@ -123,7 +123,7 @@ func (d *Device) serve(bell *os.File) {
 }
 
 // blame names the process that keeps an island silent, where the port knows it.
-func (d *Device) blame(err error) error {
+func (d *device) blame(err error) error {
 	if p, ok := d.port.(Blamer); ok {
 		return p.Blame(err)
 	}
@@ -131,7 +131,7 @@ func (d *Device) blame(err error) error {
 }
 
 // failed takes note of the end of an epoch. It does not wait.
-func (d *Device) failed(err error) {
+func (d *device) failed(err error) {
 	if errors.Is(err, bridge.ErrFault) {
 		d.faults.Add(1)
 	}
@@ -139,10 +139,10 @@ func (d *Device) failed(err error) {
 }
 
 // Info describes the device; it does not change between resets.
-func (d *Device) Info() bridge.Info { return d.cur.Load().info(d.base) }
+func (d *device) Info() bridge.Info { return d.cur.Load().info(d.base) }
 
 // Health returns the device's last heartbeat. ErrDeviceLost if it is overdue.
-func (d *Device) Health() (bridge.Health, error) {
+func (d *device) Health() (bridge.Health, error) {
 	e := d.cur.Load()
 	if err := e.err(); err != nil {
 		return bridge.Health{}, err
@@ -152,7 +152,7 @@ func (d *Device) Health() (bridge.Health, error) {
 
 // begin returns the epoch for a call with a context. One that has ended wins over
 // everything else. The call is made in that epoch, or fails with it.
-func (d *Device) begin(ctx context.Context) (*epoch, error) {
+func (d *device) begin(ctx context.Context) (*epoch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &bridge.WithdrawnError{Cause: err}
 	}
@@ -164,12 +164,12 @@ func (d *Device) begin(ctx context.Context) (*epoch, error) {
 }
 
 // Subscribe opens the channel to a target.
-func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+func (d *device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var c *Channel
+	var c *channel
 	switch {
 	case e.isHost(uint64(t)):
 		c, err = e.control.connect(ctx, t)
@@ -185,7 +185,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 }
 
 // Start runs a program as a new process.
-func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
+func (d *device) Start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return bridge.Process{}, err
@@ -198,7 +198,7 @@ func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, e
 }
 
 // Stop asks a process to return and waits until it did.
-func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
+func (d *device) Stop(ctx context.Context, id bridge.ProcessID) error {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
 }
 
 // Load adds the programs of an image and returns the name of the first.
-func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
+func (d *device) Load(ctx context.Context, image []byte) (string, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return "", err
@@ -237,7 +237,7 @@ const imageMost = 64 << 20
 
 // readable returns an image whose bytes stay there while it is sent. The device waits for an image
 // that was announced, so a transfer that the host itself ends in the middle would leave it waiting.
-func (d *Device) readable(image []byte) ([]byte, error) {
+func (d *device) readable(image []byte) ([]byte, error) {
 	if d.stager == nil || len(image) > imageMost { // the device itself ends it, or refuses it
 		return image, nil
 	}
@@ -249,7 +249,7 @@ func (d *Device) readable(image []byte) ([]byte, error) {
 }
 
 // Programs lists the names Start accepts.
-func (d *Device) Programs(ctx context.Context) ([]string, error) {
+func (d *device) Programs(ctx context.Context) ([]string, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 }
 
 // Memory describes one of the device's memory types.
-func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
+func (d *device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return bridge.Memory{}, err
@@ -267,7 +267,7 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 }
 
 // Running reports whether a process has not returned yet.
-func (d *Device) Running(ctx context.Context, id bridge.ProcessID) (bool, error) {
+func (d *device) Running(ctx context.Context, id bridge.ProcessID) (bool, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return false, err
@@ -277,7 +277,7 @@ func (d *Device) Running(ctx context.Context, id bridge.ProcessID) (bool, error)
 }
 
 // Alloc returns a region of new memory.
-func (d *Device) Alloc(size int) (bridge.Region, error) {
+func (d *device) Alloc(size int) (bridge.Region, error) {
 	defer d.cur.Load().waiting()()
 	return d.regions.Alloc(size)
 }
@@ -291,11 +291,11 @@ func (e *epoch) waiting() (over func()) {
 }
 
 // Register makes a region of memory that is there.
-func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
+func (d *device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
 
 // Hold keeps the region that holds all of mem until release is called, as a transfer does;
 // nil if there is none.
-func (d *Device) Hold(mem []byte) (release func()) {
+func (d *device) Hold(mem []byte) (release func()) {
 	r := d.regions.Use(mem)
 	if r == nil {
 		return nil
@@ -306,7 +306,7 @@ func (d *Device) Hold(mem []byte) (release func()) {
 // Ask has the heartbeat watched while a back end asks the device something outside the mailboxes. The
 // port's Fence ends that. If it returns an error, the device is put out of use until it is reset, as by
 // a fault, and its DMA is fenced.
-func (d *Device) Ask(something func() (lost error)) {
+func (d *device) Ask(something func() (lost error)) {
 	e := d.cur.Load()
 	defer e.waiting()()
 	if err := something(); err != nil {
@@ -318,7 +318,7 @@ func (d *Device) Ask(something func() (lost error)) {
 // Reset ends every pending call with ErrDeviceLost, boots the device anew and
 // shakes hands again. If ctx ends before the last call has left, or the device
 // does not boot, the device stays lost and Reset may be called again.
-func (d *Device) Reset(ctx context.Context) error {
+func (d *device) Reset(ctx context.Context) error {
 	if err := d.restarting.lock(ctx); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
@@ -354,7 +354,7 @@ func (d *Device) Reset(ctx context.Context) error {
 
 // Close ends every pending call with ErrClosed, stops the device and releases
 // all it held. It is idempotent, and waits until the last call has left.
-func (d *Device) Close() error {
+func (d *device) Close() error {
 	_ = d.restarting.lock(background)
 	defer d.restarting.unlock()
 	if d.closed {

@@ -18,7 +18,7 @@ var background = context.Background()
 // Send gives one message of at most abi.PayloadSize bytes and returns nil once
 // the target took it. When ctx ends first the message is withdrawn and the
 // error is a *bridge.WithdrawnError.
-func (c *Channel) Send(ctx context.Context, msg []byte) error {
+func (c *channel) Send(ctx context.Context, msg []byte) error {
 	h := &c.send
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.direct, &bridge.WithdrawnError{Cause: err})
@@ -188,7 +188,7 @@ func (h *sender) outcome(withdrawn error) error {
 // message and withdraws it in the same breath, and the device answers one.
 // waiter is the armed one whose place it uses, nil for none. False also while another
 // call sends, or another waiter is the first.
-func (c *Channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
+func (c *channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	h := &c.send
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)

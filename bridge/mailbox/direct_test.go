@@ -16,7 +16,7 @@ import (
 
 var consumed = abi.Ack{Transaction: 1, State: abi.StateConsumed}
 
-func setup(t *testing.T) (*fake, *Device, *Channel) {
+func setup(t *testing.T) (*fake, *device, *channel) {
 	f := newFake(t)
 	d := f.open()
 	return f, d, f.subscribe(d)

@@ -59,7 +59,7 @@ func (b *mailbox) dispatchLocked(s *abi.Slot) {
 
 // earlyLocked keeps a message that came before the reply which opens its
 // channel: the reply travels through another mailbox. Must hold rx.
-func (b *mailbox) earlyLocked(c *Channel, s *abi.Slot) {
+func (b *mailbox) earlyLocked(c *channel, s *abi.Slot) {
 	if len(c.early) == earlyMax {
 		b.faultLocked(s, "more than %d messages before the channel is open", earlyMax)
 		return
@@ -68,7 +68,7 @@ func (b *mailbox) earlyLocked(c *Channel, s *abi.Slot) {
 }
 
 // openLocked gives a channel its ids and lets in what arrived early. Must hold rx.
-func (b *mailbox) openLocked(c *Channel, h2d, d2h, generation uint64) {
+func (b *mailbox) openLocked(c *channel, h2d, d2h, generation uint64) {
 	c.send.base, c.recv.base, c.generation = h2d-1, d2h-1, generation
 	c.opening = false
 	for i := range c.early {
@@ -80,7 +80,7 @@ func (b *mailbox) openLocked(c *Channel, h2d, d2h, generation uint64) {
 }
 
 // routeLocked hands a message to a half of its channel. Must hold rx.
-func (b *mailbox) routeLocked(c *Channel, s *abi.Slot) {
+func (b *mailbox) routeLocked(c *channel, s *abi.Slot) {
 	if abi.Header(s.Header).Type() == abi.TypeClose {
 		b.closeLocked(c, s)
 		return
@@ -114,7 +114,7 @@ func (b *mailbox) routeLocked(c *Channel, s *abi.Slot) {
 }
 
 // half returns the half of a direction.
-func (c *Channel) half(direction uint32) *half {
+func (c *channel) half(direction uint32) *half {
 	if abi.Direction(direction) == abi.H2D {
 		return &c.send.half
 	}
@@ -184,7 +184,7 @@ func (b *mailbox) flushReplies() {
 
 // closeLocked takes CLOSE: the device's process closed some halves, or the
 // device answers the host's last close. Must hold rx.
-func (b *mailbox) closeLocked(c *Channel, s *abi.Slot) {
+func (b *mailbox) closeLocked(c *channel, s *abi.Slot) {
 	e, why := proto.ClassifyClose(c.generation, c.last.Load(), s)
 	switch e {
 	case proto.EventStale, proto.EventFault:

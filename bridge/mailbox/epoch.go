@@ -15,7 +15,7 @@ import (
 
 // epoch is the time of a device from boot to reset.
 type epoch struct {
-	dev *Device
+	dev *device
 	memory
 	low       uint8 // low bits of the number, in every message
 	mailboxes []*mailbox
@@ -35,7 +35,7 @@ type epoch struct {
 type downError struct{ err error }
 
 // newEpoch shakes hands with the device and opens the control channel.
-func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
+func newEpoch(ctx context.Context, d *device) (*epoch, error) {
 	base, size := d.port.Area()
 	m, err := handshake(ctx, base, size, d.without())
 	if err != nil {
@@ -57,7 +57,7 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 
 // without returns the capabilities that are of no use here. A host that copies nothing need not
 // learn of each list.
-func (d *Device) without() uint32 {
+func (d *device) without() uint32 {
 	if d.stager == nil {
 		return abi.CapRounds
 	}
@@ -168,7 +168,7 @@ type table struct {
 
 const pageChannels = 1 << 12
 
-type page [pageChannels]atomic.Pointer[Channel]
+type page [pageChannels]atomic.Pointer[channel]
 
 func (t *table) init(channels int) {
 	t.pages = make([]atomic.Pointer[page], (channels+pageChannels-1)/pageChannels)
@@ -176,7 +176,7 @@ func (t *table) init(channels int) {
 
 // at returns the channel, nil if it is not open here. id must be below the
 // device's number of channels.
-func (t *table) at(id uint32) *Channel {
+func (t *table) at(id uint32) *channel {
 	p := t.pages[id/pageChannels].Load()
 	if p == nil {
 		return nil
@@ -186,7 +186,7 @@ func (t *table) at(id uint32) *Channel {
 
 // from returns the first open channel whose id is not below at, and the id after
 // it; nil if there is none.
-func (t *table) from(at int) (c *Channel, next int) {
+func (t *table) from(at int) (c *channel, next int) {
 	for at < len(t.pages)*pageChannels {
 		p := t.pages[at/pageChannels].Load()
 		if p == nil {
@@ -202,7 +202,7 @@ func (t *table) from(at int) (c *Channel, next int) {
 }
 
 // add enters a channel; false if its id is in use, or the epoch has ended.
-func (t *table) add(c *Channel) bool {
+func (t *table) add(c *channel) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	slot := &t.pages[c.id/pageChannels]
@@ -223,7 +223,7 @@ func (t *table) add(c *Channel) bool {
 }
 
 // remove takes a channel out; false if it was out already.
-func (t *table) remove(c *Channel) bool {
+func (t *table) remove(c *channel) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.pages[c.id/pageChannels].Load()[c.id%pageChannels].CompareAndSwap(c, nil) {
@@ -234,10 +234,10 @@ func (t *table) remove(c *Channel) bool {
 }
 
 // list returns the open channels. Its caller may wait for one: no lock is held.
-func (t *table) list() []*Channel {
+func (t *table) list() []*channel {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]*Channel, 0, t.open)
+	list := make([]*channel, 0, t.open)
 	for i := range t.pages {
 		p := t.pages[i].Load()
 		if p == nil {

@@ -184,11 +184,11 @@ func (f *fake) Restart(context.Context) error {
 }
 
 // open opens the device; it is closed with the test.
-func (f *fake) open() *Device {
+func (f *fake) open() *device {
 	d, err := Open(context.Background(), f, bridge.Info{Address: "fake:", Driver: "fake"}, nil)
 	require.NoError(f.t, err)
 	f.t.Cleanup(func() { require.NoError(f.t, d.Close()) })
-	return d.(*Device)
+	return d.(*device)
 }
 
 // take waits for the host's next message in a mailbox.
@@ -337,7 +337,7 @@ func (f *fake) serveSlot(s *abi.Slot, answer func(*abi.Control)) {
 const fakeGeneration = 9
 
 // subscribe opens the channel under test: its ids start at 1, generation 9.
-func (f *fake) subscribe(d *Device) *Channel {
+func (f *fake) subscribe(d *device) *channel {
 	f.t.Helper()
 	var c bridge.Channel
 	wait := f.async(func() (err error) {
@@ -350,7 +350,7 @@ func (f *fake) subscribe(d *Device) *Channel {
 		r.A, r.B, r.C = 1, 1, fakeGeneration
 	})
 	require.NoError(f.t, wait())
-	return c.(*Channel)
+	return c.(*channel)
 }
 
 // async runs a call beside the test; the result waits for it.
@@ -381,7 +381,7 @@ func (f *fake) until(what string, ok func() bool) {
 }
 
 // asleep waits until n calls are asleep.
-func (f *fake) asleep(d *Device, n int) {
+func (f *fake) asleep(d *device, n int) {
 	f.t.Helper()
 	f.until("calls asleep", func() bool { return d.Stats().Blocked == n })
 }

@@ -31,7 +31,7 @@ type half struct {
 	parker
 	queue queue
 	burst uint32 // calls of the half; owned by the queue's holder
-	ch    *Channel
+	ch    *channel
 
 	waiters waiter.Queue // d2h: who is armed, guarded by mu; h2d: the queue has them
 	arms    atomic.Int32 // waiters
@@ -97,7 +97,7 @@ func (h *half) err() error {
 }
 
 // ended returns the error of a channel that the device's process closed.
-func (c *Channel) ended() error {
+func (c *channel) ended() error {
 	if p, ok := c.ep.dev.port.(Blamer); ok {
 		return p.Crashed(c.id, c.generation, errPeerClosed)
 	}

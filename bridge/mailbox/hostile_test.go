@@ -35,8 +35,8 @@ const (
 type liar struct {
 	*fake
 	rand *rand.Rand
-	dev  *Device
-	ch   *Channel
+	dev  *device
+	ch   *channel
 
 	id    [2]uint64 // the last transaction the host knows, by direction
 	doing [2]int

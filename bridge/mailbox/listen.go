@@ -24,19 +24,19 @@ const fetchTime = 8 * time.Second
 // between hosts.
 var errTryHost = fmt.Errorf("try or select to send to a host: %w", bridge.ErrNotSupported)
 
-var _ bridge.HostListener = (*Device)(nil)
+var _ bridge.HostListener = (*device)(nil)
 
-// Come calls [Device.Come] of the device of a node. It opens the channel to the process of that
+// openAtNode calls the method Come of the device of a node. It opens the channel to the process of that
 // number there, which connected to a listener of this host.
-type Come = func(ctx context.Context, node abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error)
+type openAtNode = func(ctx context.Context, node abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error)
 
 // Listen makes this host a target. See bridge.HostListener.
-func (d *Device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
+func (d *device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
 	return d.ListenOnNodes(ctx, o, nil)
 }
 
 // ListenOnNodes is Listen for processes of other nodes as well, to which come leads.
-func (d *Device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come Come) (bridge.Listener, error) {
+func (d *device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come openAtNode) (bridge.Listener, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (e *epoch) setName(req *abi.Control, name string) error {
 }
 
 // Dial opens the channel to the listener of a name. See bridge.HostListener.
-func (d *Device) Dial(ctx context.Context, name string, o bridge.DialOptions) (bridge.Channel, error) {
+func (d *device) Dial(ctx context.Context, name string, o bridge.DialOptions) (bridge.Channel, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (e *epoch) isHost(id uint64) bool {
 }
 
 // connect opens the channel to a host that listens.
-func (k *control) connect(ctx context.Context, id bridge.Target) (*Channel, error) {
+func (k *control) connect(ctx context.Context, id bridge.Target) (*channel, error) {
 	r, err := k.call(ctx, abi.Control{Op: abi.ControlConnect, A: uint64(id)}, nil)
 	if errors.Is(err, bridge.ErrNotSupported) || errors.Is(err, bridge.ErrInvalid) { // an older device
 		err = bridge.ErrNotSubscribed
@@ -133,7 +133,7 @@ func (k *control) connect(ctx context.Context, id bridge.Target) (*Channel, erro
 
 // Come opens the channel to a process of this device that connected to this host where it
 // listens, at another node: listener is the id there, with the node.
-func (d *Device) Come(ctx context.Context, listener bridge.Target, number uint64) (bridge.Channel, error) {
+func (d *device) Come(ctx context.Context, listener bridge.Target, number uint64) (bridge.Channel, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (d *Device) Come(ctx context.Context, listener bridge.Target, number uint64
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.control.openFor(r.A, func(c *Channel) { c.far = listener })
+	c, err := e.control.openFor(r.A, func(c *channel) { c.far = listener })
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ func (d *Device) Come(ctx context.Context, listener bridge.Target, number uint64
 }
 
 // openRelay opens this host's target of a channel to another host.
-func (k *control) openRelay(id uint64, far bridge.Target) (*Channel, error) {
-	return k.openFor(id, func(c *Channel) {
+func (k *control) openRelay(id uint64, far bridge.Target) (*channel, error) {
+	return k.openFor(id, func(c *channel) {
 		c.far, c.relay = far, true
 		c.send.answer, c.recv.answer = relayAnswer, relayAnswer
 	})
@@ -159,15 +159,15 @@ func (k *control) openRelay(id uint64, far bridge.Target) (*Channel, error) {
 
 // openAccepted opens this host's target of a channel that somebody opened to it. To a process
 // it is a channel as any other.
-func (k *control) openAccepted(id uint64, far bridge.Target) (*Channel, error) {
+func (k *control) openAccepted(id uint64, far bridge.Target) (*channel, error) {
 	if id&abi.AcceptProcess == 0 {
 		return k.openRelay(id, far)
 	}
-	return k.openFor(id&^abi.AcceptProcess, func(c *Channel) { c.far = far })
+	return k.openFor(id&^abi.AcceptProcess, func(c *channel) { c.far = far })
 }
 
 // openFor opens a target that the device named. It is this host's, so no context ends it.
-func (k *control) openFor(id uint64, prepare func(*Channel)) (*Channel, error) {
+func (k *control) openFor(id uint64, prepare func(*channel)) (*channel, error) {
 	if !k.ch.ep.isTarget(id) {
 		k.ch.ep.fail(fmt.Errorf("%w: somebody connected at target %d", bridge.ErrFault, id))
 		return nil, k.ch.ep.err()
@@ -182,9 +182,9 @@ type listener struct {
 	ep        *epoch
 	process   bridge.ProcessID
 	target    bridge.Target
-	ch        *Channel
-	come      Come  // nil: nobody comes to other nodes
-	accepting queue // one call at a time receives
+	ch        *channel
+	come      openAtNode // nil: nobody comes to other nodes
+	accepting queue      // one call at a time receives
 
 	ending sync.Once
 	result error // of Close

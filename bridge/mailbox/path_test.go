@@ -11,15 +11,15 @@ import (
 func BenchmarkHostPath(b *testing.B) {
 	msg := make([]byte, 56)
 	hostPath(b, "Send", abi.TypeAck, abi.Ack{State: abi.StateConsumed},
-		func(c *Channel) error { return c.Send(background, msg) })
+		func(c *channel) error { return c.Send(background, msg) })
 	hostPath(b, "Receive", abi.TypeDirect, abi.Ack{},
-		func(c *Channel) error { _, err := c.Receive(background, msg); return err })
+		func(c *channel) error { _, err := c.Receive(background, msg); return err })
 	hostPath(b, "SendInd", abi.TypeDone, abi.Ack{State: abi.StateDone, Processed: 56},
-		func(c *Channel) error { return c.SendInd(background, msg) })
+		func(c *channel) error { return c.SendInd(background, msg) })
 }
 
 // hostPath measures a call that finds a slot of the device: a record, or the bytes of one.
-func hostPath(b *testing.B, name string, kind abi.Type, record abi.Ack, call func(*Channel) error) {
+func hostPath(b *testing.B, name string, kind abi.Type, record abi.Ack, call func(*channel) error) {
 	b.Run(name, func(b *testing.B) {
 		f := newFake(b)
 		c := f.subscribe(f.open())

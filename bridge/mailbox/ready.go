@@ -21,7 +21,7 @@ const (
 
 // refusesTries reports whether a send to this channel cannot be tried: the device does not report
 // whether the other host waits.
-func (c *Channel) refusesTries() bool {
+func (c *channel) refusesTries() bool {
 	return c.relay && c.ep.Hello.Capabilities&abi.CapReady == 0
 }
 

@@ -23,7 +23,7 @@ var (
 
 // Receive takes one message into buf and returns its length. With ErrTooLarge
 // the message is longer than buf and stays offered.
-func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
+func (c *channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return 0, h.refused(&h.direct, err)
@@ -155,7 +155,7 @@ func (h *receiver) receive(buf []byte) (int, error) {
 // ReceiveFunc is an extended rendezvous: fn works on the message in place, and
 // the device's process is released when fn returns nil. With an error from fn,
 // or a panic in it, the message stays offered.
-func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error {
+func (c *channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return h.refused(&h.direct, err)
@@ -197,7 +197,7 @@ func (h *receiver) receiveFunc(fn func(msg []byte) error) (int, error) {
 }
 
 // TryReceive takes a message only if one is offered now.
-func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
+func (c *channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 	h := &c.recv
 	if err := h.enter(background); err != nil {
 		return 0, false, h.refused(&h.direct, err)
@@ -233,7 +233,7 @@ func (h *receiver) claimNow() (bool, error) {
 
 // TryReceiveInd takes a transfer of exactly len(data) bytes only if one is
 // offered now; it then runs to its end, as ReceiveInd.
-func (c *Channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) {
+func (c *channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return false, h.refused(&h.indirect, err)
@@ -255,7 +255,7 @@ func (c *Channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) 
 
 // TryNext returns what the device offers now without taking it; false if
 // nothing is offered.
-func (c *Channel) TryNext() (offer bridge.Offer, ok bool, err error) {
+func (c *channel) TryNext() (offer bridge.Offer, ok bool, err error) {
 	h := &c.recv
 	if err := h.enter(background); err != nil {
 		return bridge.Offer{}, false, err
@@ -276,7 +276,7 @@ var expired = func() context.Context {
 }()
 
 // Next waits for the device's next offer and returns it without taking it.
-func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
+func (c *channel) Next(ctx context.Context) (bridge.Offer, error) {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return bridge.Offer{}, err
@@ -300,7 +300,7 @@ func (h *receiver) held() bridge.Offer {
 }
 
 // ReceiveInd takes a transfer of exactly len(data) bytes.
-func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
+func (c *channel) ReceiveInd(ctx context.Context, data []byte) error {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return h.refused(&h.indirect, err)
@@ -320,7 +320,7 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 // transfer is offered. When the bytes have arrived fn works on them, and nil from fn commits the
 // transfer. With an error from place, or a panic in it, the transfer stays offered; one from fn
 // aborts it.
-func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error {
+func (c *channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return h.refused(&h.indirect, err)

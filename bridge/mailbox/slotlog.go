@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
@@ -26,9 +27,10 @@ type SlotLog struct {
 	slots []loggedSlot
 }
 
-// LogSlots begins a log of at most so many slots, from now on and over resets. It is for tests: while
-// it is on, each slot is copied under one lock. Nobody calls the device meanwhile.
-func (d *Device) LogSlots(most int) *SlotLog {
+// LogSlots begins a log of at most so many slots of a device of [Open], from now on and over resets. It
+// is for tests: while it is on, each slot is copied under one lock. Nobody calls the device meanwhile.
+func LogSlots(dev bridge.Device, most int) *SlotLog {
+	d := dev.(*device)
 	e := d.cur.Load()
 	l := &SlotLog{hello: e.Hello, begin: time.Now(), most: most}
 	d.slots.Store(l)

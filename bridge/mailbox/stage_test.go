@@ -44,10 +44,10 @@ func newStaging(t *testing.T, size int) *staging {
 	return &staging{fake: newFake(t), memory: pages(size + abi.PageSize)[abi.PageSize-123:], fill: func() {}}
 }
 
-func (s *staging) start(t *testing.T) (*Device, *Channel) {
+func (s *staging) start(t *testing.T) (*device, *channel) {
 	dev, err := Open(context.Background(), s, bridge.Info{}, nil)
 	require.NoError(t, err)
-	d := dev.(*Device)
+	d := dev.(*device)
 	t.Cleanup(func() { _ = d.Close() })
 	return d, s.subscribe(d)
 }

@@ -23,7 +23,7 @@ const (
 
 // stallLimit returns how long a device that beats so often may let a transfer
 // stand still.
-func stallLimit(d *Device, beat time.Duration) time.Duration {
+func stallLimit(d *device, beat time.Duration) time.Duration {
 	limit := d.stall
 	if limit <= 0 {
 		limit = stallTime

@@ -16,23 +16,23 @@ import (
 // TestMailboxThatIsNotEmptied: a device that beats but takes nothing out of a full
 // mailbox is lost, although no context ends the calls that wait for room.
 func TestMailboxThatIsNotEmptied(t *testing.T) {
-	for name, call := range map[string]func(c *Channel) error{
-		"Send":    func(c *Channel) error { return c.Send(context.Background(), nil) },
-		"SendInd": func(c *Channel) error { return c.SendInd(context.Background(), pages(10)) },
-		"empty":   func(c *Channel) error { return c.SendInd(context.Background(), nil) },
+	for name, call := range map[string]func(c *channel) error{
+		"Send":    func(c *channel) error { return c.Send(context.Background(), nil) },
+		"SendInd": func(c *channel) error { return c.SendInd(context.Background(), pages(10)) },
+		"empty":   func(c *channel) error { return c.SendInd(context.Background(), nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			dev, err := Open(context.Background(), f, bridge.Info{}, &Options{Stall: time.Millisecond})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, dev.Close()) })
-			c := f.subscribe(dev.(*Device))
+			c := f.subscribe(dev.(*device))
 			c.mailbox.tx.Lock()
 			c.mailbox.tx.tail += c.mailbox.room(proto.RoomNormal)
 			c.mailbox.tx.Unlock()
 			wait := f.async(func() error { return call(c) })
 			require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
-			require.ErrorContains(t, dev.(*Device).cur.Load().err(), "full for")
+			require.ErrorContains(t, dev.(*device).cur.Load().err(), "full for")
 		})
 	}
 }
@@ -87,12 +87,12 @@ func sleepsInSend(h *sender) {
 // alone twice as long each time.
 func TestAuditIsSpread(t *testing.T) {
 	const channels = 3*auditAsks + 10
-	e := &epoch{dev: &Device{port: noPort{}}, stall: time.Second}
+	e := &epoch{dev: &device{port: noPort{}}, stall: time.Second}
 	e.Hello.Channels = 1 << 20
 	e.table.init(int(e.Hello.Channels))
 	b := &mailbox{ep: e}
 	for i := range channels {
-		c := &Channel{ep: e, mailbox: b, id: uint32(i * 1000)}
+		c := &channel{ep: e, mailbox: b, id: uint32(i * 1000)}
 		c.send.mailbox, c.send.ch, c.send.wake = b, c, make(chan struct{}, 1)
 		sleepsInSend(&c.send)
 		require.True(t, e.table.add(c))

@@ -41,7 +41,7 @@ func (m *meters) profile() *bridge.Profile {
 }
 
 // Stats returns counters since Open.
-func (d *Device) Stats() bridge.Stats {
+func (d *device) Stats() bridge.Stats {
 	e := d.cur.Load()
 	s := d.sum()
 	s.Blocked = int(d.blocked.Load())
@@ -61,7 +61,7 @@ func (d *Device) Stats() bridge.Stats {
 }
 
 // sum adds up the channels that are open and those that were.
-func (d *Device) sum() bridge.Stats {
+func (d *device) sum() bridge.Stats {
 	d.past.Lock()
 	defer d.past.Unlock()
 	s := bridge.Stats{ChannelStats: d.retired}
@@ -75,7 +75,7 @@ func (d *Device) sum() bridge.Stats {
 }
 
 // retire takes a channel out of its epoch and keeps its counts.
-func (d *Device) retire(c *Channel) {
+func (d *device) retire(c *channel) {
 	d.past.Lock()
 	defer d.past.Unlock()
 	if c.ep.table.remove(c) && c.id != abi.TargetControl {
@@ -84,7 +84,7 @@ func (d *Device) retire(c *Channel) {
 }
 
 // Stats returns counters since Subscribe.
-func (c *Channel) Stats() bridge.ChannelStats {
+func (c *channel) Stats() bridge.ChannelStats {
 	var s bridge.ChannelStats
 	for d := range abi.Direction(2) {
 		h := c.half(uint32(d))
@@ -101,7 +101,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 }
 
 // Delivered returns the counter of a half's messages, or of its transfers.
-func (c *Channel) Delivered(d abi.Direction, transfers bool) *atomic.Uint64 {
+func (c *channel) Delivered(d abi.Direction, transfers bool) *atomic.Uint64 {
 	h := c.half(uint32(d))
 	if transfers {
 		return h.indirect.Delivered()
@@ -119,7 +119,7 @@ func (h *half) transfers() int {
 }
 
 // Halves describes both halves as they are now.
-func (c *Channel) Halves() bridge.Both[bridge.Half] {
+func (c *channel) Halves() bridge.Both[bridge.Half] {
 	return bridge.Both[bridge.Half]{H2D: c.send.snapshot(), D2H: c.recv.snapshot()}
 }
 

@@ -121,7 +121,7 @@ func (x *transfer) stop() {
 // SendInd gives len(data) bytes and returns nil once the target holds them
 // all. When ctx ends first the transfer is aborted; data is given back, on
 // every path, only when the device cannot touch it any more.
-func (c *Channel) SendInd(ctx context.Context, data []byte) error {
+func (c *channel) SendInd(ctx context.Context, data []byte) error {
 	h := &c.send
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
@@ -162,7 +162,7 @@ const notAtAll = 1
 
 // TrySendInd gives data only if the target waits for it now; the transfer then
 // runs to its end, as SendInd. For waiter see TrySend.
-func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- struct{}) (bool, error) {
+func (c *channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- struct{}) (bool, error) {
 	h := &c.send
 	if limit := c.ep.Hello.MaxTransfer; uint64(len(data)) > limit {
 		return false, tooLarge(len(data), limit)

@@ -14,7 +14,7 @@ import (
 )
 
 // offered is a send that its caller may cancel, of a message that the device was offered.
-func offered(t *testing.T) (f *fake, d *Device, c *Channel, cancel func(), wait func() error) {
+func offered(t *testing.T) (f *fake, d *device, c *channel, cancel func(), wait func() error) {
 	f, d, c = setup(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait = f.async(func() error { return c.Send(ctx, nil) })
@@ -24,7 +24,7 @@ func offered(t *testing.T) (f *fake, d *Device, c *Channel, cancel func(), wait 
 }
 
 // takenBack wants that the send was withdrawn from a device that is there.
-func takenBack(t *testing.T, d *Device, wait func() error) {
+func takenBack(t *testing.T, d *device, wait func() error) {
 	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	_, err := d.Health()
 	require.NoError(t, err)

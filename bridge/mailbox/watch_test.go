@@ -30,10 +30,10 @@ func (noPort) Restart(context.Context) error  { return nil }
 func (noPort) Close() error                   { return nil }
 
 // newPulse returns an epoch that is nothing but a heartbeat, watched.
-func newPulse(beat time.Duration) *epoch { return newPulseOf(&Device{port: noPort{}}, beat) }
+func newPulse(beat time.Duration) *epoch { return newPulseOf(&device{port: noPort{}}, beat) }
 
 // newPulseOf is newPulse of a device.
-func newPulseOf(d *Device, beat time.Duration) *epoch {
+func newPulseOf(d *device, beat time.Duration) *epoch {
 	e := &epoch{dev: d, fenced: make(chan struct{})}
 	e.area = &abi.Area{State: abi.DeviceReady}
 	e.table.init(1)
@@ -134,7 +134,7 @@ func TestSilenceOfAFarDevice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var there atomic.Bool
 				there.Store(true)
-				e := newPulseOf(&Device{port: carrier{there: &there}, answer: far}, beat)
+				e := newPulseOf(&device{port: carrier{there: &there}, answer: far}, beat)
 				e.dev.blocked.Add(1)
 				e.watch.wakeUp()
 				for n := range uint64(10) { // each as late as on a busy machine

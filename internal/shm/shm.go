@@ -46,7 +46,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if !p.inFabric() {
 		return dev, nil
 	}
-	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log, device: dev.(*mailbox.Device)}), nil
+	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log, device: dev.(asker)}), nil
 }
 
 // someNumber returns one that nobody guesses, and not 0.

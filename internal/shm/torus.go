@@ -10,7 +10,6 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
@@ -22,7 +21,12 @@ type torus struct {
 	options options
 	info    bridge.Info
 	log     *logqueue.Queue // of the device; closed with that
-	device  *mailbox.Device
+	device  asker
+}
+
+// asker is a device whose heartbeat is watched while its process is asked something; see bridge/mailbox.
+type asker interface {
+	Ask(something func() (lost error))
 }
 
 var _ nodes.Torus = (*torus)(nil)

@@ -23,7 +23,7 @@ func Verified(t testing.TB, dev bridge.Device) bridge.Device {
 	if _, ok := dev.(bridge.FabricNode); ok {
 		inner = reflect.ValueOf(dev).Elem().FieldByName("Device").Interface().(bridge.Device)
 	}
-	log := inner.(*mailbox.Device).LogSlots(LoggedSlots)
+	log := mailbox.LogSlots(inner, LoggedSlots)
 	t.Cleanup(func() {
 		l := Log(log)
 		t.Logf("%d slots verified", len(l.Records))
