@@ -179,6 +179,20 @@ struct nfc_api {
 		      uint32_t access, uint64_t *key);
 	/* -NFC_ECLOSED: this process has no such window, or no more. */
 	int (*revoke)(struct nfc_process *self, uint64_t key);
+
+	/*
+	 * Take what the host offers next: a message of at most n bytes into
+	 * buf, or a transfer of at most room bytes into device memory at
+	 * address. As channel_read_any, but a transfer that fits is taken: the
+	 * result is 0 once the host committed it. The bytes move as soon as
+	 * the host offers them, without a switch to the process that waits.
+	 * -NFC_ETOOLARGE: *offer describes what does not fit; it stays offered.
+	 * -NFC_ERANGE: [address, address + room) is not device memory.
+	 * -NFC_EABORTED, -NFC_EDMA: as channel_read_ind.
+	 */
+	int (*channel_take)(struct nfc_channel *ch, void *buf, size_t n,
+			    uint64_t address, uint64_t room,
+			    struct nfc_offer *offer);
 };
 
 #ifdef NFC_PROGRAM_SHARED
@@ -217,6 +231,7 @@ extern const struct nfc_api *nfc_api;
 #define nfc_prompt nfc_api->prompt
 #define nfc_window nfc_api->window
 #define nfc_revoke nfc_api->revoke
+#define channel_take nfc_api->channel_take
 #else
 int channel_read(struct nfc_channel *ch, void *buf, size_t n);
 int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
@@ -245,6 +260,8 @@ void nfc_prompt(struct nfc_process *self, int prompt);
 int nfc_window(struct nfc_process *self, uint64_t address, uint64_t size,
 	       uint32_t access, uint64_t *key);
 int nfc_revoke(struct nfc_process *self, uint64_t key);
+int channel_take(struct nfc_channel *ch, void *buf, size_t n, uint64_t address,
+		 uint64_t room, struct nfc_offer *offer);
 #endif
 
 #endif /* NFC_FW_H */

@@ -556,4 +556,4 @@ const (
 )
 
 // ProgramABI is the version a loadable program must be built for.
-const ProgramABI = Major<<16 | 2
+const ProgramABI = Major<<16 | 3

@@ -80,6 +80,17 @@ static int api_read_any(struct nfc_channel *ch, void *buf, size_t n,
 	return api_leave(self, channel_read_any(ch, buf, n, offer));
 }
 
+static int api_take(struct nfc_channel *ch, void *buf, size_t n,
+		    uint64_t address, uint64_t room, struct nfc_offer *offer)
+{
+	struct nfc_process *self;
+
+	api_touch_buffer(buf, n);
+	api_touch_buffer((void *)offer, sizeof(*offer));
+	self = api_enter_by(ch);
+	return api_leave(self, channel_take(ch, buf, n, address, room, offer));
+}
+
 static int api_write(struct nfc_channel *ch, const void *buf, size_t n)
 {
 	struct nfc_process *self;
@@ -222,4 +233,5 @@ const struct nfc_api nfc_api_table = {
 	.channel_connect = api_connect,
 	.window = api_window,
 	.revoke = api_revoke,
+	.channel_take = api_take,
 };

@@ -307,6 +307,11 @@ void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 void nfc_unpark(struct nfc_channel *ch);
 void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
 int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
+/*
+ * Has the read of p room for a transfer of this size? If that read is channel_take,
+ * the transfer is described in its offer.
+ */
+bool nfc_fits(struct nfc_process *p, uint64_t size);
 uint64_t nfc_expire_offers(struct nfc_island *island);
 void nfc_recall(struct nfc_channel *ch);
 void nfc_serve_recalls(struct nfc_island *island);

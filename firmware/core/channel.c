@@ -161,6 +161,51 @@ int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	return rc;
 }
 
+/* Take what is offered, or wait for it. */
+static int take_next(struct nfc_process *p, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+	int rc;
+
+	make_room(p, ch);
+	if (p->stop)
+		return -NFC_ESTOPPED;
+	if (nfc_is_offered(half)) {
+		rc = nfc_accept(ch, p);
+		return rc == NFC_AGAIN ? nfc_block(p, NFC_WAIT_MOVING) : rc;
+	}
+	if (h2d_closed(half))
+		return -NFC_ECLOSED;
+	rc = wait_h2d(p, ch, NFC_WAIT_TAKE);
+	/* there may be another offer by now */
+	return rc == -NFC_ETOOLARGE ? NFC_AGAIN : rc;
+}
+
+int channel_take(struct nfc_channel *ch, void *buf, size_t n, uint64_t address,
+		 uint64_t room, struct nfc_offer *offer)
+{
+	struct nfc_process *p = caller(ch);
+	int rc = NFC_AGAIN;
+
+	p->room = nfc_memory_at(p->host, address, room);
+	p->room_size = room;
+	if (room && !p->room)
+		return -NFC_ERANGE;
+	p->taken = offer;
+	while (rc == NFC_AGAIN) {
+		*offer = (struct nfc_offer){ 0 };
+		p->buf = buf;
+		p->length = n;
+		rc = take_next(p, ch);
+	}
+	p->taken = NULL;
+	if (rc == -NFC_ETOOLARGE)
+		peek(ch, offer);
+	if (rc >= 0 && !offer->indirect)
+		offer->size = (uint64_t)rc;
+	return rc;
+}
+
 int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 {
 	struct nfc_process *p = caller(ch);

@@ -33,7 +33,7 @@ static void meet(struct nfc_channel *ch, enum nfc_wait fits)
 	if (!p)
 		return;
 	half->waiter = NULL;
-	if (p->wait == fits ||
+	if (p->wait == fits || p->wait == NFC_WAIT_TAKE ||
 	    (p->wait == NFC_WAIT_READ_ANY && fits == NFC_WAIT_READ)) {
 		rc = nfc_accept(ch, p);
 		if (rc == NFC_AGAIN)
@@ -56,7 +56,8 @@ static bool direct_at_once(struct nfc_channel *ch, const struct nfc_slot *slot,
 	struct nfc_process *p = half->waiter;
 
 	if (!p || length > p->length ||
-	    (p->wait != NFC_WAIT_READ && p->wait != NFC_WAIT_READ_ANY))
+	    (p->wait != NFC_WAIT_READ && p->wait != NFC_WAIT_READ_ANY &&
+	     p->wait != NFC_WAIT_TAKE))
 		return false;
 	half->waiter = NULL;
 	nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
@@ -94,14 +95,15 @@ static enum nfc_status check_begin(const struct nfc_begin *begin)
 }
 
 /*
- * The way of an eager transfer into a process that already waits for one of its
- * size: nothing is parked.
+ * The way of an eager transfer into a process that already waits with room for
+ * it: nothing is parked.
  */
 static bool eager_at_once(struct nfc_channel *ch, const struct nfc_pages *pages)
 {
 	struct nfc_process *p = nfc_h2d(ch)->waiter;
 
-	if (!p || p->wait != NFC_WAIT_READ_IND || p->length != pages->size)
+	if (!p || (p->wait != NFC_WAIT_READ_IND && p->wait != NFC_WAIT_TAKE) ||
+	    !nfc_fits(p, pages->size))
 		return false;
 	nfc_eager_move(p, ch, NFC_H2D, pages);
 	return true;

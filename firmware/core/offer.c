@@ -147,6 +147,18 @@ static int accept_message(struct nfc_channel *ch, struct nfc_process *p)
 	return (int)length;
 }
 
+bool nfc_fits(struct nfc_process *p, uint64_t size)
+{
+	if (!p->taken)
+		return size == p->length;
+	if (size > p->room_size)
+		return false;
+	*p->taken = (struct nfc_offer){ .indirect = 1, .size = size };
+	p->buf = p->room;
+	p->length = size;
+	return true;
+}
+
 /*
  * A process in a fitting read takes what is parked. Returns what that read
  * returns, or NFC_AGAIN if a transfer is under way now, which wakes p.
@@ -159,6 +171,8 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 
 	if (half->state == NFC_HALF_MESSAGE)
 		return accept_message(ch, p);
+	if (!nfc_fits(p, begin->size) && p->taken)
+		return -NFC_ETOOLARGE;
 	nfc_unpark(ch);
 	if (begin->size != p->length) {
 		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, nfc_present(half),

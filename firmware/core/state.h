@@ -62,6 +62,7 @@ enum nfc_wait {
 	NFC_WAIT_READ,
 	NFC_WAIT_READ_ANY,
 	NFC_WAIT_READ_IND,
+	NFC_WAIT_TAKE,
 	NFC_WAIT_OFFER,
 	NFC_WAIT_ALT,
 	NFC_WAIT_WRITE,
@@ -192,6 +193,9 @@ struct nfc_process {
 	int32_t result;
 	void *buf; /* of the read it waits in */
 	uint64_t length;
+	struct nfc_offer *taken; /* of channel_take; NULL: another call */
+	void *room; /* … its device memory for a transfer */
+	uint64_t room_size;
 	uint64_t wake_at; /* clock, 0: never */
 	struct nfc_joint *joints; /* that it made, those it closed included */
 	struct nfc_relay *guests; /* the same, to hosts that listen */

@@ -117,6 +117,12 @@ static int hear_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size
 	return heard(ch, channel_read_ind(ch, address, size));
 }
 
+static int hear_take(struct nfc_channel *ch, void *buf, size_t n,
+		     uint64_t address, uint64_t room, struct nfc_offer *offer)
+{
+	return heard(ch, channel_take(ch, buf, n, address, room, offer));
+}
+
 static int hear_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 {
 	return heard(ch, channel_offer(ch, offer));
@@ -127,11 +133,13 @@ static int hear_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 #undef channel_read_any
 #undef channel_read_ind
 #undef channel_offer
+#undef channel_take
 #define nfc_channel_of port_of
 #define channel_read hear_read
 #define channel_read_any hear_read_any
 #define channel_read_ind hear_read_ind
 #define channel_offer hear_offer
+#define channel_take hear_take
 #include "programs/bulk.h"
 #include "programs/check.h"
 #include "programs/common.h"
