@@ -46,6 +46,18 @@ static int call_ind(struct nfc_process *self, struct nfc_channel *ch, bool read)
 	return rc;
 }
 
+static int call_take(struct nfc_process *self, struct nfc_channel *ch)
+{
+	uint64_t at = nfc_alloc(self, NFC_EMEM, target.number + 1);
+	uint8_t message[NFC_PAYLOAD_SIZE];
+	struct nfc_offer offer;
+	int rc = channel_take(ch, message, sizeof(message), at, target.number,
+			      &offer);
+
+	nfc_free(self, at);
+	return rc;
+}
+
 static int call_write(struct nfc_channel *ch)
 {
 	uint8_t message[NFC_PAYLOAD_SIZE];
@@ -64,6 +76,8 @@ static int call(struct nfc_process *self)
 		return channel_read(ch, message, target.number);
 	if (!strcmp(target.call, "write"))
 		return call_write(ch);
+	if (!strcmp(target.call, "take"))
+		return call_take(self, ch);
 	if (!strcmp(target.call, "wait"))
 		return channel_alt(&ch, 1, UINT64_MAX);
 	if (!strcmp(target.call, "close")) {

@@ -80,7 +80,7 @@ const (
 	HearClose                        // CLOSE, which names the half
 	Take                             // h2d: the process takes what is offered: kind and size fit
 	TakeEmpty                        // h2d: … a transfer of no bytes
-	TakeShort                        // h2d: it reads into a buffer that is too short
+	TakeShort                        // h2d: what is offered is longer than the room it gives
 	TakeOther                        // h2d: it reads another kind
 	TakeSize                         // h2d: it reads a transfer of another size
 	TakeRange                        // h2d: it reads into what is no memory

@@ -80,6 +80,7 @@ func deviceParkedRows() []DeviceRow {
 		{h2d, atOffered, 0, pages, Take, atMoving, 0, listed, PutNothing, 0, Stays}, // and then list 0
 		{h2d, atOffered, pages, 0, Take, atEager, 0, pages, PutNothing, 0, Stays},
 		{h2d, atOffered, 0, pages, TakeEmpty, atCommit, 0, 0, PutDone, 0, Stays},
+		{h2d, atOffered, 0, 0, TakeShort, atOffered, 0, 0, PutNothing, abi.ErrTooLarge, Fails},
 		{h2d, atOffered, 0, 0, TakeSize, atIdle, 0, 0, PutError, abi.ErrSize, Fails},
 		{h2d, atOffered, 0, 0, TakeRange, atIdle, 0, 0, PutError, abi.ErrRange, Fails},
 		{h2d, atOffered, 0, 0, HearAbort, atIdle, 0, 0, PutAborted, abi.ErrAborted, Stays},

@@ -26,7 +26,7 @@ var deviceText = map[proto.DeviceInput]string{
 	proto.HearClose:     "CLOSE of this half",
 	proto.Take:          "*the process takes it*: kind and size fit",
 	proto.TakeEmpty:     "*the process takes it*: no bytes",
-	proto.TakeShort:     "*it reads into a buffer that is too short*",
+	proto.TakeShort:     "*what is offered is longer than the room that it gives*",
 	proto.TakeOther:     "*it reads another kind*",
 	proto.TakeSize:      "*it reads another size*",
 	proto.TakeRange:     "*it reads into what is no memory*",

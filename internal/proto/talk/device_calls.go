@@ -2,6 +2,7 @@ package talk
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -51,7 +52,7 @@ func (m *DeviceModel) halt() {
 
 // reads reports whether the call of the process is one of the h2d half.
 func (m *DeviceModel) reads() bool {
-	return m.call[0] == "read" || m.call[0] == "read_ind" || m.call[0] == "wait"
+	return slices.Contains([]string{"read", "read_ind", "take", "wait"}, m.call[0])
 }
 
 // takes reports whether the process's read has a transfer.
@@ -98,6 +99,8 @@ func (m *DeviceModel) read() {
 	case m.call[0] == "read_ind" && m.size >= memory:
 		m.follow(abi.H2D, proto.TakeRange, 0)
 		m.back(-int(abi.ErrRange))
+	case m.call[0] == "take" && m.size >= memory: // whatever is offered stays
+		m.back(-int(abi.ErrRange))
 	case m.stop:
 		m.back(-int(abi.ErrStopped))
 	case m.call[0] == "wait":
@@ -126,14 +129,15 @@ func (m *DeviceModel) take() {
 	h, t := &m.half[abi.H2D], &m.transfer[abi.H2D]
 	message := h.State == proto.DeviceMessage
 	eager := h.Marks&proto.DevicePages != 0
+	takes := m.call[0] == "take"
 	switch {
-	case message != (m.call[0] == "read"):
+	case !takes && message != (m.call[0] == "read"):
 		m.follow(abi.H2D, proto.TakeOther, 0)
-	case message && m.length > m.size:
+	case !takes && message && m.length > m.size, takes && !message && t.size > m.size:
 		m.follow(abi.H2D, proto.TakeShort, 0)
 	case message:
 		m.follow(abi.H2D, proto.Take, 0)
-	case t.size != m.size:
+	case !takes && t.size != m.size:
 		m.follow(abi.H2D, proto.TakeSize, 0)
 	case eager:
 		m.follow(abi.H2D, proto.Take, 0)

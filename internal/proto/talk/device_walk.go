@@ -132,7 +132,7 @@ func (w *DeviceWalk) bytes() uint64 { return sizes[w.rand.IntN(len(sizes))] }
 func (w *DeviceWalk) calls() error {
 	n := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	words := []string{"stop"}
-	switch kind := w.rand.IntN(24); {
+	switch kind := w.rand.IntN(28); {
 	case w.Model.busy || kind == 0:
 		w.left = min(w.left, 6)
 	case kind < 6:
@@ -145,6 +145,8 @@ func (w *DeviceWalk) calls() error {
 		words = []string{"write_ind", n(w.bytes())}
 	case kind < 23:
 		words = []string{"wait"}
+	case kind < 27:
+		words = []string{"take", n(w.bytes())}
 	default:
 		words = []string{"close", []string{"h2d", "d2h", "both"}[w.rand.IntN(3)]}
 	}

@@ -21,8 +21,8 @@
 //	host hold                a call of the host looks at the offer
 //	host release             … and leaves it where it is
 //	host shut                the host will close the half: what comes for it is stale
-//	target CALL N…           the device's process calls: read N, read_ind SIZE, write N, write_ind SIZE
-//	                         (N and SIZE are bytes), wait (as channel_alt), close h2d|d2h|both, stop
+//	target CALL N…           the device's process calls: read N, read_ind SIZE, take SIZE
+//	                         (and any message), write N, write_ind SIZE (N and SIZE are bytes), wait (as channel_alt), close h2d|d2h|both, stop
 //	target returns N|STATUS  its call has returned
 //
 // A SLOT is its type as in firmware/nfc_abi.h without NFC_TYPE_, or a number, then the

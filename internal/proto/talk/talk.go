@@ -358,7 +358,7 @@ func (c *Conversation) outcome(words []string) error {
 
 // target reads a call of the device's process, or its result.
 func (c *Conversation) target(words []string, step Step) error {
-	calls := map[string]int{"read": 1, "read_ind": 1, "write": 1, "write_ind": 1, "wait": 0, "close": 1, "stop": 0}
+	calls := map[string]int{"read": 1, "read_ind": 1, "take": 1, "write": 1, "write_ind": 1, "wait": 0, "close": 1, "stop": 0}
 	if len(words) == 2 && words[0] == "returns" {
 		step.Kind = Returns
 		if i := slices.Index(statusNames, words[1]); i >= 0 {
