@@ -25,7 +25,7 @@ void nfc_loopback_main(struct nfc_process *self)
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
 
-		rc = nfc_read_ports(self, &r, message, &offer,
+		rc = nfc_take_ports(self, &r, message, &offer, &b,
 				    b.address ? KEEP_NS : UINT64_MAX);
 		if (rc == -NFC_ETIMEOUT)
 			nfc_buffer_drop(self, &b);
@@ -35,11 +35,9 @@ void nfc_loopback_main(struct nfc_process *self)
 			rc = channel_write(r.ch, message, offer.size);
 			continue;
 		}
+		rc = channel_write_ind(r.ch, b.address, offer.size);
 		if (offer.size < b.size / FAR_LESS)
 			nfc_buffer_drop(self, &b);
-		rc = nfc_take_transfer(self, r.ch, &b, offer.size);
-		if (!rc)
-			rc = channel_write_ind(r.ch, b.address, offer.size);
 	}
 }
 
@@ -133,7 +131,8 @@ void nfc_sink_main(struct nfc_process *self)
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
 
-		rc = nfc_read_ports(self, &r, message, &offer, UINT64_MAX);
+		rc = nfc_take_ports(self, &r, message, &offer, &sink.b,
+				    UINT64_MAX);
 		if (rc < 0)
 			continue;
 		if (!offer.indirect) {
@@ -141,9 +140,6 @@ void nfc_sink_main(struct nfc_process *self)
 					  offer.size);
 			continue;
 		}
-		rc = nfc_take_transfer(self, r.ch, &sink.b, offer.size);
-		if (rc)
-			continue;
 		sink.bytes += offer.size;
 		sink.last = offer.size;
 		if (sink.verify)

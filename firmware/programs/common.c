@@ -59,19 +59,40 @@ static int any_port(struct nfc_process *self, struct nfc_reader *r,
 	return 0;
 }
 
+/* Choose the port to read: the only one, or one that has something. */
+static int next_port(struct nfc_process *self, struct nfc_reader *r,
+		     uint64_t timeout_ns)
+{
+	if (nfc_ports(self) > 1 || timeout_ns < UINT64_MAX)
+		return any_port(self, r, timeout_ns);
+	r->ch = nfc_channel_of(self, 0);
+	return 0;
+}
+
 int nfc_read_ports(struct nfc_process *self, struct nfc_reader *r,
 		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
 		   uint64_t timeout_ns)
 {
-	int rc = 0;
+	int rc = next_port(self, r, timeout_ns);
 
-	if (nfc_ports(self) > 1 || timeout_ns < UINT64_MAX)
-		rc = any_port(self, r, timeout_ns);
-	else
-		r->ch = nfc_channel_of(self, 0);
 	if (rc)
 		return rc;
 	return channel_read_any(r->ch, message, NFC_PAYLOAD_SIZE, offer);
+}
+
+int nfc_take_ports(struct nfc_process *self, struct nfc_reader *r,
+		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
+		   struct nfc_buffer *b, uint64_t timeout_ns)
+{
+	int rc = next_port(self, r, timeout_ns);
+
+	if (rc)
+		return rc;
+	rc = channel_take(r->ch, message, NFC_PAYLOAD_SIZE, b->address, b->size,
+			  offer);
+	if (rc == -NFC_ETOOLARGE)
+		rc = nfc_take_transfer(self, r->ch, b, offer->size);
+	return rc;
 }
 
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,

@@ -33,12 +33,19 @@ struct nfc_reader {
  * Take a message from any port into message, or find a transfer offered there:
  * channel_read_any over all ports, in turn from the one after the last. Returns
  * that call's result, or -NFC_ETIMEOUT if nothing arrived in timeout_ns;
- * UINT64_MAX:
- * for ever. -NFC_ENOMEM, after a pause, if there is no memory for many ports.
+ * UINT64_MAX: for ever. -NFC_ENOMEM, after a pause, if there is no memory for many ports.
  */
 int nfc_read_ports(struct nfc_process *self, struct nfc_reader *r,
 		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
 		   uint64_t timeout_ns);
+
+/*
+ * The same, but take a transfer, too, into b, which grows for it. A transfer for
+ * which there is no memory is refused.
+ */
+int nfc_take_ports(struct nfc_process *self, struct nfc_reader *r,
+		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
+		   struct nfc_buffer *b, uint64_t timeout_ns);
 
 /* Take a transfer of size bytes into b; refuses it when there is no room. */
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,

@@ -215,15 +215,11 @@ static void consumer_main(struct nfc_process *self)
 	int rc = s ? 0 : -NFC_ESTOPPED;
 
 	while (rc != -NFC_ESTOPPED) {
-		rc = channel_read_any(ch, message, sizeof(message), &offer);
-		if (rc < 0 || !offer.indirect)
-			continue;
-		/* a batch for which there is no room is refused */
-		rc = channel_read_ind(
-			ch,
-			address && offer.size <= BATCH ? address : UINT64_MAX,
-			offer.size);
-		if (!rc)
+		rc = channel_take(ch, message, sizeof(message), address,
+				  address ? BATCH : 0, &offer);
+		if (rc == -NFC_ETOOLARGE) /* refuse the batch */
+			rc = channel_read_ind(ch, UINT64_MAX, offer.size);
+		else if (rc >= 0 && offer.indirect)
 			count(self, s, nfc_at(self, address, offer.size),
 			      offer.size);
 	}
