@@ -13,7 +13,7 @@ const (
 	mostLines = 16 << 10
 )
 
-// unit matches a control group as far as the pod, the unit of systemd or the container: processes in
+// unit matches a control group as far as the pod, the unit of systemd or the container. Processes in
 // these may have the right to make groups of their own below.
 var unit = regexp.MustCompile(`^/(?:[^/]+/)*?(?:[^/]*pod[0-9a-f]{8}[-_][^/]*|[^/]*\.(?:service|scope))(?:/|$)`)
 

@@ -165,7 +165,7 @@ func (w *workshop) program(ctx context.Context, arch string, p program) (string,
 	})
 }
 
-// compile builds a C program. What several are made of is compiled once for all with the same flags.
+// compile builds a C program. A source that several programs share is compiled once for each set of flags.
 func (w *workshop) compile(ctx context.Context, arch, out string, source []string) error {
 	gcc, flags := tool(arch, "gcc"), []string{"-static", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"}
 	files := slices.DeleteFunc(slices.Clone(source), func(s string) bool {
