@@ -343,6 +343,15 @@ uint64_t nfc_far_step(struct nfc_far *f)
 	return f->line.due;
 }
 
+bool nfc_far_said_all(const struct nfc_far *f)
+{
+	bool idle = true;
+
+	for (uint32_t i = 0; i < f->config.mailboxes; i++)
+		idle &= nfc_far_rings_idle(&f->mailbox[i]);
+	return idle || !f->known || f->over || f->latched;
+}
+
 void nfc_far_leave(struct nfc_far *f)
 {
 	struct nfc_far_packet p = { .head = { .count = 0 } };

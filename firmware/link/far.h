@@ -201,6 +201,8 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 		     const struct nfc_fifo *fifo, uint32_t at);
 /* Send all that is due; returns when to run again even if no packet arrives. */
 uint64_t nfc_far_step(struct nfc_far *f);
+/* Has the device all slots that the host put? Or will it never have them? */
+bool nfc_far_said_all(const struct nfc_far *f);
 /* The host takes leave: once, without an answer. */
 void nfc_far_leave(struct nfc_far *f);
 /*

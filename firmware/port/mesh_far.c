@@ -57,6 +57,11 @@ struct far_seat {
 	pthread_cond_t changed;
 };
 
+enum {
+	LAST_NS = 1000000000, /* for the last slots of a host that leaves */
+	LAST_LOOK_NS = 100000,
+};
+
 static struct nfc_far_config end_config(const struct nfc_config *shape,
 					uint32_t peer, uint32_t epoch)
 {
@@ -277,11 +282,32 @@ int nfc_near_ready(struct nfc_near *h)
 	return rc;
 }
 
+/*
+ * Let the device have what the host put before it leaves: it may have received a
+ * message, or committed a transfer. The node is held, but not meanwhile.
+ */
+static void say_last(struct nfc_near *h)
+{
+	const struct timespec look = { .tv_nsec = LAST_LOOK_NS };
+	struct mesh_node *n = h->node;
+	uint64_t until = nfc_mesh_now(n->mesh) + LAST_NS;
+
+	while (n->mesh->config.threads && h->active && n->running &&
+	       !nfc_far_said_all(&h->end) && nfc_mesh_now(n->mesh) < until) {
+		h->end.rung = true;
+		pthread_mutex_unlock(&n->lock);
+		nfc_mesh_kick(n);
+		nanosleep(&look, NULL);
+		pthread_mutex_lock(&n->lock);
+	}
+}
+
 void nfc_near_stop(struct nfc_near *h)
 {
 	struct mesh_node *n = h->node;
 
 	pthread_mutex_lock(&n->lock);
+	say_last(h);
 	if (h->active && n->running)
 		nfc_far_leave(&h->end);
 	h->active = false;

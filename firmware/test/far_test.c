@@ -401,6 +401,47 @@ CASE(an_end_that_comes_early_ends_it)
 
 /* ---- ends ---- */
 
+/* The slots that it put have arrived then, though links lose packets. */
+CASE(a_host_leaves_when_it_has_said_all)
+{
+	struct side puts, takes;
+
+	setup(20, 20, 20);
+	greet();
+	puts = (struct side){ &t.end[0].mailbox[1], 0 };
+	takes = (struct side){ &t.end[1].mailbox[1], 0 };
+	CHECK(nfc_far_said_all(&t.end[0]));
+	while (puts.at < SLOTS)
+		put_some(&puts, SLOTS);
+	CHECK(!nfc_far_said_all(&t.end[0]));
+	for (int i = 0; i < 1000000 && !nfc_far_said_all(&t.end[0]); i++)
+		step();
+	CHECK(nfc_far_said_all(&t.end[0]));
+	for (int i = 0; i < 1000 && takes.at < SLOTS; i++)
+		take_some(&takes);
+	CHECK_EQ(takes.at, SLOTS);
+	teardown();
+}
+
+/* To a device that is gone it has nothing to say. */
+CASE(a_host_leaves_a_device_that_is_gone)
+{
+	struct side puts;
+
+	setup(0, 0, 0);
+	greet();
+	puts = (struct side){ &t.end[0].mailbox[0], 0 };
+	while (puts.at < SLOTS)
+		put_some(&puts, SLOTS);
+	lossy.lose = 100;
+	for (int i = 0; i < 300000 && !t.end[0].over; i++) {
+		step();
+		CHECK_EQ(nfc_far_said_all(&t.end[0]), t.end[0].over);
+	}
+	CHECK(t.end[0].over);
+	teardown();
+}
+
 CASE(a_silent_host_is_gone_and_one_that_stood_still_is_not)
 {
 	setup(0, 0, 0);
