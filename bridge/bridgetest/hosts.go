@@ -46,6 +46,7 @@ func RunHosts(t *testing.T, open HostsFunc) {
 		{"names-of-a-host-that-was-reset", hostNameGoes},
 		{"listener-closes", hostListenerCloses},
 		{"goes", hostGoes},
+		{"takes-and-goes", hostTakesAndGoes},
 		{"transfers", hostTransfers},
 		{"transfers-at-once", hostTransfersAtOnce},
 		{"transfer-rendezvous", hostTransferRendezvous},

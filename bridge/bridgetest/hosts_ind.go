@@ -295,3 +295,25 @@ func hostTransferGoes(p *hostPair) {
 	p.takesInd(far, []byte("it comes back"))
 	require.NoError(p, <-sent)
 }
+
+// hostTakesAndGoes: what a host received before it went was delivered, if it goes at once.
+func hostTakesAndGoes(p *hostPair) {
+	if p.connects == p.listens {
+		return // it takes both ends with it
+	}
+	data := filled(20000, 0, 1)
+	for i := range 30 {
+		near, far := p.channel()
+		if i%2 == 0 {
+			sent := p.gives(p.Ctx(), far, []byte("take me"))
+			p.takes(near, []byte("take me"))
+			require.NoError(p, p.connects.Reset(p.Ctx()))
+			require.NoError(p, <-sent)
+			continue
+		}
+		sent := p.givesInd(p.Ctx(), far, data)
+		p.takesInd(near, data)
+		require.NoError(p, p.connects.Reset(p.Ctx()))
+		require.NoError(p, <-sent)
+	}
+}

@@ -353,6 +353,11 @@ void nfc_await_open(struct nfc_process *p, struct nfc_channel *ch);
 
 uint32_t nfc_read_manager(struct nfc_rings *rings);
 /*
+ * A host detaches: of what it wrote last, take what it received or committed. The
+ * rest is withdrawn.
+ */
+void nfc_read_last(struct nfc_rings *rings);
+/*
  * Take the messages of a joint's end, a struct nfc_rings. A struct nfc_call's
  * fn.
  */

@@ -376,8 +376,11 @@ static int leave_here(struct nfc_island *island, void *arg)
 	struct nfc_host *host = arg;
 	struct nfc_share *share = &host->shares[island->index];
 	struct nfc_share **link = &island->shares;
-	int rc = stop_moving(share);
+	int rc;
 
+	for (uint32_t i = 0; i < island->rings_count; i++)
+		nfc_read_last(&share->rings[i]);
+	rc = stop_moving(share);
 	if (!rc)
 		rc = stop_calling(island, share);
 	if (!rc)

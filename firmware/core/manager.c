@@ -313,33 +313,52 @@ static void on_stray(struct nfc_rings *rings, const struct nfc_slot *slot)
 		nfc_drop(rings->share);
 }
 
+/* A message for an open channel, if it is one. */
+static void hand(struct nfc_rings *rings, const struct nfc_slot *slot)
+{
+	const struct nfc_host *host = rings->host;
+	uint64_t id = nfc_header_channel(slot->header);
+	struct nfc_channel *ch = &host->channels[id];
+
+	if (nfc_header_epoch(slot->header) != (host->epoch & 0xff) ||
+	    id >= host->channel_count || !ch->open || ch->rings != rings ||
+	    !well_formed(slot))
+		on_stray(rings, slot);
+	else
+		dispatch(ch, slot);
+}
+
 /*
  * One turn of a read manager: take what is there, up to a budget, while d2h
  * has room for the answers. Returns how many messages it took.
  */
 uint32_t nfc_read_manager(struct nfc_rings *rings)
 {
-	const struct nfc_host *host = rings->host;
-	uint64_t epoch = host->epoch & 0xff;
 	struct nfc_slot slot;
 	uint32_t taken = 0;
 
 	while (taken < NFC_TAKE_BUDGET && nfc_rings_room(rings) &&
 	       nfc_rings_take(rings, &slot)) {
-		uint64_t id = nfc_header_channel(slot.header);
-		struct nfc_channel *ch = &host->channels[id];
-
 		taken++;
-		if (nfc_header_epoch(slot.header) != epoch ||
-		    id >= host->channel_count || !ch->open ||
-		    ch->rings != rings || !well_formed(&slot))
-			on_stray(rings, &slot);
-		else
-			dispatch(ch, &slot);
+		hand(rings, &slot);
 	}
 	nfc_rings_publish(rings);
 	nfc_count(rings->share, NFC_COUNT_MESSAGES, taken);
 	return taken;
+}
+
+void nfc_read_last(struct nfc_rings *rings)
+{
+	struct nfc_slot slot;
+
+	/* a ring's worth: the host may write all the time */
+	for (uint32_t n = 0; n <= rings->mask && nfc_rings_take(rings, &slot);
+	     n++) {
+		enum nfc_type type = nfc_header_type(slot.header);
+
+		if (type == NFC_TYPE_ACK || type == NFC_TYPE_FIN)
+			hand(rings, &slot);
+	}
 }
 
 /* ---- the same for a joint ---- */

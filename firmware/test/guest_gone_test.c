@@ -202,6 +202,37 @@ CASE(a_host_that_listens_goes)
 	}
 }
 
+/* A message that the host received, or a transfer that it committed, counts. */
+CASE(a_host_that_answers_and_goes)
+{
+	static const visit_role role[] = { visit_offers, reads_ind };
+
+	for (size_t i = 0; i < 4; i++) {
+		struct visit v = visiting(i & 1 ? VISIT_HERE : VISIT_THERE,
+					  false, role[i / 2]);
+		uint64_t id = v.far->channel[v.at].next[NFC_D2H];
+
+		if (i < 2) {
+			host_expect(v.far, v.at, NFC_TYPE_DIRECT, id);
+			host_reply(v.far, v.at, NFC_TYPE_ACK, NFC_D2H, id,
+				   NFC_STATE_CONSUMED, 0, 0);
+		} else {
+			uint8_t *from = host_buffer(v.far, VISIT_BYTES, 3);
+
+			id = host_begin(v.far, v.at, VISIT_BYTES, 0);
+			host_drive(v.far, v.at, NFC_H2D, id, from, VISIT_BYTES);
+			host_note(v.far, v.at, NFC_TYPE_FIN, NFC_H2D, id);
+		}
+		rig_detach(v.far);
+		v.pair.far = NULL;
+		rig_step(v.near);
+		CHECK_EQ(v.guest->rc[1], 0);
+		CHECK(v.guest->done);
+		pair_check_free(v.near->dev);
+		visit_free(&v);
+	}
+}
+
 /* The process's host goes. */
 static struct visit of_other(uint32_t first, visit_role guest)
 {

@@ -318,3 +318,63 @@ CASE(a_full_ring_on_its_way)
 	side_failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
 	pair_free(&p);
 }
+
+/* ---- the last words of a host that goes, which its island has not read ---- */
+
+/* A message that it received counts. */
+CASE(a_message_is_taken_at_the_last_moment)
+{
+	struct pair p = pair_new(pair_hosts);
+	uint64_t sent, id = pair_offer(&p, 42, &sent);
+
+	host_reply(p.far, p.at_far, NFC_TYPE_ACK, NFC_D2H, id,
+		   NFC_STATE_CONSUMED, 0, 0);
+	rig_detach(p.far);
+	p.far = NULL;
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ACK, NFC_H2D, sent,
+			NFC_STATE_CONSUMED, 0);
+	host_expect_close(p.near, p.at_near, 3);
+	pair_free(&p);
+}
+
+CASE(a_transfer_is_committed_at_the_last_moment)
+{
+	for (int size = 0; size <= 50000; size += 50000) {
+		struct pair p = pair_new(pair_hosts);
+		struct side give = side_gives(&p, (uint64_t)size, 0),
+			    take = side_takes(&p, (uint64_t)size, 0);
+
+		if (size)
+			side_moved(&give, &take);
+		host_note(p.far, p.at_far, NFC_TYPE_FIN, NFC_D2H, take.id);
+		rig_detach(p.far);
+		p.far = NULL;
+		side_committed(&give);
+		host_expect_close(p.near, p.at_near, 3);
+		pair_free(&p);
+	}
+}
+
+/* All else that it wrote is withdrawn with it. */
+CASE(nothing_begins_at_the_last_moment)
+{
+	struct pair p = pair_new(pair_hosts);
+	uint64_t sent, id = pair_offer(&p, 42, &sent);
+	uint8_t byte = 1;
+
+	p.far->epoch++;
+	host_reply(p.far, p.at_far, NFC_TYPE_ACK, NFC_D2H, id,
+		   NFC_STATE_CONSUMED, 0, 0);
+	p.far->epoch--;
+	host_direct(p.far, p.at_far, &byte, 1);
+	for (uint32_t i = 2; i < p.far->config.slots; i++)
+		host_put(p.far, p.at_far, i % 20, NFC_PAYLOAD_SIZE, id + i,
+			 NULL);
+	rig_detach(p.far);
+	p.far = NULL;
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
+			NFC_STATE_FAILED, NFC_ECLOSED);
+	host_expect_close(p.near, p.at_near, 3);
+	host_expect_nothing(p.near, p.at_near);
+	pair_free(&p);
+}
