@@ -201,6 +201,7 @@ func hostsBroken() []Broken {
 		{Name: "an offer that is given back before the other host said so", Defines: []string{"AT_ONCE"}},
 		{Name: "a device that waits for an answer for ever", Defines: []string{"FOR_EVER"}},
 		{Name: "an id that is the same at both hosts", Defines: []string{"ONE_ID"}},
+		{Name: "a device that drops what a host wrote last", Defines: []string{"UNREAD"}},
 		{
 			Name: "a receiving host that gives back what a call holds",
 			Host: host(abi.D2H, proto.StateOffered, proto.TakeWithdraw, func(r *proto.Row) { r.Next = proto.StateAnswering }),

@@ -3,8 +3,8 @@
  * The hosts follow their rows. The device between them has none: it is written after
  * firmware/core/relay.c and hear.c.
  *
- * Bounds: K messages one way, rings of SLOTS slots; the receiving host closes its half or stops
- * answering.
+ * Bounds: K messages one way, rings of SLOTS slots; the receiving host closes its half, stops
+ * answering, or detaches.
  * Safety: a message has one outcome at both hosts, unless the receiving one stops answering; messages
  * arrive once and in order; no message of the device is a fault.
  * Progress: every call of the sending host ends: by the other host, its own withdrawal, or the device
@@ -37,6 +37,7 @@ byte outcome, took[K + 1], last;
 bool over; /* for a: the channel is closed */
 bool silent; /* b does not answer any more */
 bool shut; /* b closed the half */
+bool gone; /* b detached */
 
 #define ROOM(c) (len(c) < SLOTS)
 
@@ -102,7 +103,7 @@ active proctype device()
 {
 	mtype t;
 	byte id, n, ida, idb = FIRST;
-	bool offered, back, closed, told;
+	bool offered, back, closed, told, last_words;
 
 end_device:
 	do
@@ -128,7 +129,7 @@ end_device:
 		id = 0; n = 0
 	}
 	:: atomic {
-		ROOM(to_a) && len(from_b) > 0 -> from_b?t, id, n;
+		ROOM(to_a) && len(from_b) > 0 && !last_words -> from_b?t, id, n;
 		if
 		:: t == ACK && offered && id == idb -> offered = false; to_a!ACK, ida, n
 		:: t == ERROR && offered && id == idb -> offered = false; to_a!ERROR, ida, n
@@ -142,6 +143,25 @@ end_device:
 		:: else
 		fi;
 		id = 0; n = 0
+	}
+	:: atomic { gone && !last_words -> last_words = true; printf("MSC: b has detached\n") }
+	:: atomic { /* of what lies in the ring, what b received counts */
+		last_words && ROOM(to_a) && len(from_b) > 0 -> from_b?t, id, n;
+		if
+#ifndef UNREAD
+		:: t == ACK && offered && id == idb -> offered = false; to_a!ACK, ida, n
+#endif
+		:: else
+		fi;
+		id = 0; n = 0
+	}
+	:: atomic {
+		last_words && len(from_b) == 0 && !closed && ROOM(to_a) ->
+		closed = true;
+		if
+		:: offered -> offered = false; to_a!ERROR, ida, 0
+		:: else
+		fi
 	}
 #ifndef FOR_EVER
 	:: atomic { /* two seconds after the WITHDRAW */
@@ -161,7 +181,7 @@ active proctype receiver()
 
 end_receiver:
 	do
-	:: atomic { !silent && !shut && may_host_d2h_hold(bs, bm) -> host_d2h_hold(bs, bm, ev) };
+	:: atomic { !silent && !shut && !gone && may_host_d2h_hold(bs, bm) -> host_d2h_hold(bs, bm, ev) };
 		if
 		:: atomic {
 			ROOM(from_b) -> host_d2h_put_accept(bs, bm, ev);
@@ -172,8 +192,9 @@ end_receiver:
 		:: atomic { ROOM(from_b) -> host_d2h_put_refuse(bs, bm, ev); assert(ev != E_never); from_b!ERROR, bid, number }
 		:: atomic { host_d2h_release(bs, bm, ev); assert(ev != E_never) }
 		fi
-	:: atomic { !silent && !shut -> silent = true; printf("MSC: answers no more\n") }
-	:: atomic { !silent && !shut && ROOM(from_b) && may_host_d2h_put_CLOSE(bs, bm) ->
+	:: atomic { !silent && !shut && !gone -> silent = true; printf("MSC: answers no more\n") }
+	:: atomic { !silent && !gone -> gone = true; printf("MSC: detaches\n") }
+	:: atomic { !silent && !shut && !gone && ROOM(from_b) && may_host_d2h_put_CLOSE(bs, bm) ->
 		host_d2h_put_CLOSE(bs, bm, ev);
 		shut = true;
 		from_b!CLOSE, 0, 0
@@ -203,7 +224,7 @@ end_drain_b:
 		id = 0; n = 0
 	}
 	:: atomic {
-		!silent && may_host_d2h_put_WITHDRAWN(bs, bm) && ROOM(from_b) ->
+		!silent && !gone && may_host_d2h_put_WITHDRAWN(bs, bm) && ROOM(from_b) ->
 		host_d2h_put_WITHDRAWN(bs, bm, ev);
 		from_b!WITHDRAWN, bid, 0
 	}
