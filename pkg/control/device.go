@@ -41,8 +41,8 @@ type device struct {
 	settled   chan struct{} // closed and replaced when a call or a channel is gone
 	opening   map[nfcomms.Target]struct{}
 	remote    map[nfcomms.Target]*remote
-	processes []process                             // that clients started, oldest first
-	seen      map[nfcomms.Target]*nfcommsv1.Channel // as the hub has them
+	processes []process               // that clients started, oldest first
+	seen      map[nfcomms.Target]seen // the open channels, as the hub has them
 	state     nfcommsv1.Device_State
 	since     time.Time         // when state changed
 	published *nfcommsv1.Device // as the hub has it
@@ -59,7 +59,7 @@ func newDevice(s *Server, id, address string, dev *nfcomms.Device) *device {
 		settled: make(chan struct{}),
 		opening: make(map[nfcomms.Target]struct{}),
 		remote:  make(map[nfcomms.Target]*remote),
-		seen:    make(map[nfcomms.Target]*nfcommsv1.Channel),
+		seen:    make(map[nfcomms.Target]seen),
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d

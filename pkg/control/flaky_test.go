@@ -4,12 +4,14 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // flaky is a sim device whose answers a test may replace.
@@ -23,6 +25,8 @@ type flaky struct {
 	stats     *bridge.Stats
 	version   string
 	fabric    bridge.Fabric
+	met       func()       // called once, after the next Subscribe
+	asked     func() error // called once, in place of the next Memory
 }
 
 // flakies are the open flaky devices by path.
@@ -46,6 +50,18 @@ func init() {
 	})
 }
 
+// attachFlaky serves a device of an application as "devices/nic0", with answers to replace. Until it
+// is asked the server does not look at it.
+func attachFlaky(t testing.TB, o control.Options) (*control.Client, *nfcomms.Device, *flaky) {
+	o.Interval = time.Hour
+	srv, c := serve(t, o)
+	dev := open(t, "flaky:"+t.Name())
+	f, ok := flakies.Load(t.Name())
+	require.True(t, ok)
+	require.NoError(t, srv.Attach("nic0", dev))
+	return c, dev, f.(*flaky)
+}
+
 // serveFlaky serves "devices/nic0" with answers to replace.
 func serveFlaky(t testing.TB, o control.Options) (*control.Client, *flaky) {
 	srv, c := serve(t, o)
@@ -64,8 +80,12 @@ func (f *flaky) set(change func(f *flaky)) {
 
 func (f *flaky) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	f.mu.Lock()
-	err := f.lost
+	err, asked := f.lost, f.asked
+	f.asked = nil
 	f.mu.Unlock()
+	if asked != nil {
+		err = asked()
+	}
 	if err != nil {
 		return bridge.Memory{}, err
 	}
@@ -101,12 +121,17 @@ func (f *flaky) Info() bridge.Info {
 
 func (f *flaky) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
 	f.mu.Lock()
-	err := f.subscribe
+	err, met := f.subscribe, f.met
+	f.met = nil
 	f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	return f.Device.Subscribe(ctx, t)
+	ch, err := f.Device.Subscribe(ctx, t)
+	if met != nil {
+		met()
+	}
+	return ch, err
 }
 
 func (f *flaky) Reset(ctx context.Context) error {

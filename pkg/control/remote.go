@@ -86,27 +86,44 @@ func (d *device) openRemote(ctx context.Context, t nfcomms.Target) (*nfcommsv1.C
 		return nil, err
 	}
 	ch, err := dev.Subscribe(ctx, t)
-	d.mu.Lock()
-	delete(d.opening, t)
-	listed := d.ctx.Err() == nil
-	if err == nil && listed {
-		d.remote[t] = &remote{ch: ch, caller: caller, used: time.Now()}
-		d.syncLocked()
-		d.eventBy(caller, nfcommsv1.Event_TYPE_CHANNEL_OPENED, ChannelName(d.id, t), "opened", nil)
-	}
-	d.mu.Unlock()
-	switch {
-	case err != nil:
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.opening, t)
 		return nil, err
-	case !listed:
-		_ = ch.Close()
-		return nil, fmt.Errorf("%q was removed: %w", d.name(), nfcomms.ErrClosed)
 	}
-	return d.channel(t)
+	m, over, err := d.entered(&remote{ch: ch, caller: caller, used: time.Now()}, t)
+	if over != nil {
+		_ = over.Close()
+	}
+	return m, err
+}
+
+// entered lists a channel that was opened, and describes it. It is an error if the channel's epoch is
+// over by now: another may be open at its target. over is a channel that no client has any more.
+func (d *device) entered(r *remote, t nfcomms.Target) (m *nfcommsv1.Channel, over *nfcomms.Channel, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.opening, t)
+	if d.ctx.Err() != nil {
+		return nil, r.ch, fmt.Errorf("%q was removed: %w", d.name(), nfcomms.ErrClosed)
+	}
+	if before := d.remote[t]; before != nil { // of an epoch of its node
+		over = before.ch
+	}
+	d.remote[t] = r
+	d.syncLocked()
+	s := d.seen[t]
+	if s.ch != r.ch {
+		return nil, over, fmt.Errorf("%q: the device was reset: %w", ChannelName(d.id, t), nfcomms.ErrDeviceLost)
+	}
+	d.eventBy(r.caller, nfcommsv1.Event_TYPE_CHANNEL_OPENED, ChannelName(d.id, t), "opened", nil)
+	return s.described(), over, nil
 }
 
 // reserveLocked makes room for one more remote channel. Must hold mu.
 func (d *device) reserveLocked(t nfcomms.Target) error {
+	d.syncLocked()
 	switch _, taken := d.opening[t]; {
 	case taken:
 		return fmt.Errorf("%q is being opened: %w", ChannelName(d.id, t), nfcomms.ErrBusy)
@@ -183,7 +200,7 @@ func (d *device) closeOne(ctx context.Context, t nfcomms.Target) (*nfcommsv1.Cha
 	var m *nfcommsv1.Channel
 	if err == nil {
 		d.syncLocked()
-		m = proto.CloneOf(d.seen[t])
+		m = proto.CloneOf(d.seen[t].m)
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -241,20 +258,45 @@ func channelKey(device string, t nfcomms.Target) string {
 	return fmt.Sprintf("%s\x00%020d", device, uint64(t))
 }
 
+// seen is an open channel, and what the hub has of it.
+type seen struct {
+	ch *nfcomms.Channel
+	m  *nfcommsv1.Channel
+}
+
+// described returns the channel with its counters.
+func (s seen) described() *nfcommsv1.Channel {
+	m := proto.CloneOf(s.m)
+	now(m, s.ch)
+	return m
+}
+
+// openLocked returns the open channels. There may be two at a target of a node, as that may have been
+// reset alone: then that of a client counts, or the one that was seen before. Must hold mu.
+func (d *device) openLocked() map[nfcomms.Target]*nfcomms.Channel {
+	open := make(map[nfcomms.Target]*nfcomms.Channel)
+	if d.dev == nil {
+		return open
+	}
+	for _, ch := range d.dev.Channels() {
+		t := ch.Target()
+		_, soon := d.opening[t] // whose a new one is shows then
+		switch r := d.remote[t]; {
+		case r != nil && open[t] == r.ch:
+		case r != nil && ch == r.ch, ch == d.seen[t].ch, open[t] == nil && !soon:
+			open[t] = ch
+		}
+	}
+	return open
+}
+
 // syncLocked tells the hub which channels opened and closed since it was told.
 // Must hold mu.
 func (d *device) syncLocked() {
-	open := make(map[nfcomms.Target]*nfcomms.Channel)
-	if d.dev != nil {
-		for _, ch := range d.dev.Channels() {
-			if _, soon := d.opening[ch.Target()]; !soon { // whose it is shows then
-				open[ch.Target()] = ch
-			}
-		}
-	}
-	for t, m := range d.seen {
-		if open[t] == nil {
-			m = proto.CloneOf(m)
+	open := d.openLocked()
+	for t, s := range d.seen {
+		if open[t] != s.ch { // one in its place is another, of another epoch
+			m := proto.CloneOf(s.m)
 			m.State = nfcommsv1.Channel_STATE_CLOSED
 			delete(d.seen, t)
 			d.s.channelHub.remove(channelKey(d.id, t), m)
@@ -262,43 +304,44 @@ func (d *device) syncLocked() {
 	}
 	for t, r := range d.remote {
 		if open[t] != r.ch && !r.closing {
-			delete(d.remote, t) // the application reset the device
+			delete(d.remote, t) // its epoch is over
 		}
 	}
 	for t, ch := range open {
-		owner, caller := nfcommsv1.Channel_OWNER_APPLICATION, ""
-		if r := d.remote[t]; r != nil && r.ch == ch {
-			owner, caller = nfcommsv1.Channel_OWNER_SERVER, r.caller
-		}
-		if m := d.seen[t]; m == nil || m.Owner != owner || m.Caller != caller || m.Listener != ch.Name() {
-			m = &nfcommsv1.Channel{
-				Name: ChannelName(d.id, t), Target: abi.ID(t).Target(), State: nfcommsv1.Channel_STATE_OPEN,
-				Owner: owner, Caller: caller, CreateTime: timestamppb.Now(), Listener: ch.Name(),
-			}
-			if node, there := t.Node(); there {
-				m.Node = node.String()
-			}
-			d.seen[t] = m
-			d.s.channelHub.put(channelKey(d.id, t), m)
-		}
+		d.syncOneLocked(t, ch)
 	}
+}
+
+// syncOneLocked tells the hub of an open channel, if that is news. Must hold mu.
+func (d *device) syncOneLocked(t nfcomms.Target, ch *nfcomms.Channel) {
+	owner, caller := nfcommsv1.Channel_OWNER_APPLICATION, ""
+	if r := d.remote[t]; r != nil && r.ch == ch {
+		owner, caller = nfcommsv1.Channel_OWNER_SERVER, r.caller
+	}
+	if m := d.seen[t].m; m != nil && m.Owner == owner && m.Caller == caller && m.Listener == ch.Name() {
+		return
+	}
+	m := &nfcommsv1.Channel{
+		Name: ChannelName(d.id, t), Target: abi.ID(t).Target(), State: nfcommsv1.Channel_STATE_OPEN,
+		Owner: owner, Caller: caller, CreateTime: timestamppb.Now(), Listener: ch.Name(),
+	}
+	if node, there := t.Node(); there {
+		m.Node = node.String()
+	}
+	d.seen[t] = seen{ch, m}
+	d.s.channelHub.put(channelKey(d.id, t), m)
 }
 
 // channel describes an open channel with its counters.
 func (d *device) channel(t nfcomms.Target) (*nfcommsv1.Channel, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	dev, err := d.useLocked()
-	if err != nil {
+	if _, err := d.useLocked(); err != nil {
 		return nil, err
 	}
 	d.syncLocked()
-	for _, ch := range dev.Channels() {
-		if m := d.seen[t]; ch.Target() == t && m != nil {
-			m = proto.CloneOf(m)
-			now(m, ch)
-			return m, nil
-		}
+	if s := d.seen[t]; s.ch != nil {
+		return s.described(), nil
 	}
 	return nil, fmt.Errorf("%q is not open: %w", ChannelName(d.id, t), nfcomms.ErrNotSubscribed)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -42,8 +41,7 @@ func (s *Server) at(name string) (*device, nfcomms.Target, error) {
 // listed is a channel of a list before its counters are read.
 type listed struct {
 	key string
-	ch  *nfcomms.Channel
-	m   *nfcommsv1.Channel // the hub's
+	seen
 }
 
 // channels lists the open channels of a device in the order of their numbers.
@@ -54,12 +52,9 @@ func (d *device) channels() []listed {
 		return nil
 	}
 	d.syncLocked()
-	open := d.dev.Channels()
-	list := make([]listed, 0, len(open))
-	for _, ch := range open {
-		if m := d.seen[ch.Target()]; m != nil {
-			list = append(list, listed{channelKey(d.id, ch.Target()), ch, m})
-		}
+	list := make([]listed, 0, len(d.seen))
+	for t, s := range d.seen {
+		list = append(list, listed{channelKey(d.id, t), s})
 	}
 	slices.SortFunc(list, func(a, b listed) int { return strings.Compare(a.key, b.key) })
 	return list
@@ -81,9 +76,7 @@ func (v channelService) ListChannels(_ context.Context, req *nfcommsv1.ListChann
 	}
 	resp := &nfcommsv1.ListChannelsResponse{NextPageToken: next}
 	for _, l := range all {
-		m := proto.CloneOf(l.m)
-		now(m, l.ch)
-		resp.Channels = append(resp.Channels, m)
+		resp.Channels = append(resp.Channels, l.described())
 	}
 	return resp, nil
 }
