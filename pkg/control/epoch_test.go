@@ -1,10 +1,13 @@
 package control_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -58,6 +61,18 @@ func TestChannelsOfAnEpochLeaveTheirPlaces(t *testing.T) {
 	openChannel(t, c, loopback)
 	require.NoError(t, app.Reset(background(t)))
 	openChannel(t, c, control.ChannelName("nic0", nfcomms.Telemetry))
+}
+
+// TestCheckMeetsAReset: a check whose epoch a reset ended asks the next one.
+func TestCheckMeetsAReset(t *testing.T) {
+	c, app, dev := attachFlaky(t, quick)
+	dev.set(func(f *flaky) {
+		f.asked = func() error {
+			return errors.Join(app.Reset(background(t)), bridge.ErrReset)
+		}
+	})
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, health(t, c, "device/nic0"))
+	require.Equal(t, nfcommsv1.Device_STATE_READY, getDevice(t, c, nic0).State)
 }
 
 // TestOpenChannelTwice: a channel stays whose it is while a client fails to open it again.

@@ -71,11 +71,7 @@ func (d *device) join() (*flight, error) {
 func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.s.opt.ProbeTimeout)
 	defer cancel()
-	_, err := dev.Memory(ctx, nfcomms.CLS)
-	var h nfcomms.Health
-	if err == nil {
-		h, err = dev.Health()
-	}
+	h, err := ask(ctx, dev)
 	if err == nil {
 		d.ended(ctx)
 	}
@@ -92,6 +88,22 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 	}
 	d.failure = err
 	d.publishLocked()
+}
+
+// ask asks the firmware, which shows that it answers, and returns its health. If a reset ends the
+// epoch that was asked, the next one is asked.
+func ask(ctx context.Context, dev *nfcomms.Device) (nfcomms.Health, error) {
+	for {
+		epoch := dev.Info().Epoch
+		_, err := dev.Memory(ctx, nfcomms.CLS)
+		var h nfcomms.Health
+		if err == nil {
+			h, err = dev.Health()
+		}
+		if err == nil || dev.Info().Epoch == epoch {
+			return h, err
+		}
+	}
 }
 
 // diagnoseLocked takes a diagnostic word, and tells of one that is not as the
@@ -146,7 +158,9 @@ func (d *device) reset(ctx context.Context) error {
 	err = dev.Reset(ctx)
 	var left []*remote
 	d.update(func() {
-		left = d.takeRemoteLocked()
+		if err != nil { // its channels are lost, and listed
+			left = d.takeRemoteLocked()
+		}
 		d.resetting = false
 		d.resets++
 		d.failure = err
@@ -154,7 +168,7 @@ func (d *device) reset(ctx context.Context) error {
 		d.settleLocked()
 	})
 	for _, r := range left {
-		_ = r.ch.Close() // of an epoch that is over
+		_ = r.ch.Close()
 	}
 	if err == nil {
 		err = d.probe(ctx)
