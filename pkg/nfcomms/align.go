@@ -58,7 +58,7 @@ func (d *Device) align(ctx context.Context) error {
 	}
 	d.clock.at = time.Now() // nobody else asks meanwhile
 	d.clock.mu.Unlock()
-	found, err := d.askTime(ctx)
+	found, err := behind(ctx, &d.late, func() (stamp.Clock, error) { return d.askTime(ctx) }, nil)
 	if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotSubscribed) {
 		return nil
 	}

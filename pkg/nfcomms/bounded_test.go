@@ -5,8 +5,14 @@ package nfcomms_test
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/beside"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // TestBoundedByLoss: with the usual heartbeat the calls that need an answer of the device end, too.
@@ -44,4 +50,27 @@ func TestBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTraceIsBounded: a tracer that asks the device for its time returns soon after its context has ended.
+func TestTraceIsBounded(t *testing.T) {
+	e := bridgetest.NewEnv(t)
+	dev, err := nfcomms.Open(e.Ctx(), "sim:?beat=60s")
+	require.NoError(t, err)
+	defer dev.Close()
+	leave := beside.Computing(t)([]*beside.World{{Objects: []beside.Object{{Name: "Device", Value: dev}}}})
+	defer leave()
+	start := func() error {
+		ctx, cancel := context.WithTimeout(e.Ctx(), time.Millisecond)
+		defer cancel()
+		tracer, err := trace.Start(ctx, dev, trace.Options{})
+		if err == nil {
+			tracer.Close()
+		}
+		return err
+	}
+	for err == nil { // the program may not keep its island yet
+		err = e.Wait(bridgetest.Call("trace", start))
+	}
+	require.ErrorIs(t, err, nfcomms.ErrWithdrawn)
 }

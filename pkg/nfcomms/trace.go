@@ -43,6 +43,9 @@ type tracer struct {
 
 // trace begins to measure, see trace.Start.
 func (d *Device) trace(ctx context.Context, every, keep int) (*tracer, error) {
+	if ctx.Err() != nil { // the time may be there already
+		return nil, d.fail(opTrace, 0, &WithdrawnError{Cause: ctx.Err()})
+	}
 	if err := checkTrace(every, keep); err != nil {
 		return nil, d.fail(opTrace, 0, err)
 	}
