@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -106,7 +107,12 @@ func newAlone(kind string, flags ...string) *alone {
 func (a *alone) open(t *testing.T) func(context.Context) (*beside.World, error) {
 	return func(ctx context.Context) (*beside.World, error) {
 		path := filepath.Join(t.TempDir(), "s")
-		p := startChild(t, "device", append([]string{"--" + a.kind, path}, a.flags...)...)
+		p := startCommand(t, func(c *exec.Cmd) {
+			c.Args = append(append(c.Args, "--"+a.kind, path), a.flags...)
+			_, err := c.StdinPipe() // it stays open until the child is killed
+			require.NoError(t, err)
+		}, "device")
+		require.True(t, p.says.Scan(), "the device says nothing")
 		w, err := beside.OpenDevice(ctx, a.kind+":"+path, "Fabric")
 		if err != nil {
 			return nil, err
@@ -152,16 +158,17 @@ func TestBoundedOfAFunction(t *testing.T) {
 }
 
 // TestBoundedByLoss: with the usual heartbeat the calls that need an answer of the device process end,
-// too, shared or driven as a PCI function. TestBounded has a shared one that is reset and closed.
+// too, shared or driven as a PCI function. TestBounded has a shared one that is reset and closed. One kind
+// is stopped while it is full.
 func TestBoundedByLoss(t *testing.T) {
 	for _, kind := range []string{"shm", "vfio-user"} {
 		a := newAlone(kind, "--slots", "16", "--microengines", "1", "--contexts", "16")
 		stopped := a.stopped(t)
 		for name, enter := range map[string]func([]*beside.World) func(){
 			"stopped": stopped, "resetting": beside.Resetting(stopped), "closing": beside.Closing(stopped),
-			"killed": a.killed, "full": beside.Full(0, beside.Serving), "full and stopped": beside.Full(0, stopped),
+			"computing": beside.ComputingElsewhere(t), "killed": a.killed, "full": beside.Full(0, beside.Serving), "full and stopped": beside.Full(0, stopped),
 		} {
-			if kind == "shm" && (name == "resetting" || name == "closing") {
+			if kind == "shm" && (name == "resetting" || name == "closing") || kind == "vfio-user" && name == "full and stopped" {
 				continue
 			}
 			t.Run(kind+"/"+name, func(t *testing.T) {

@@ -43,23 +43,43 @@ NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "still", still_main });
 // Computing returns a state in which a process of each device keeps its island to itself. The devices
 // are of this process.
 func Computing(t *testing.T) func(all []*World) (leave func()) {
-	image, err := program.Build(t.Context(), fstest.MapFS{"still.c": {Data: []byte(still), Mode: 0o600}}, program.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := buildStill(t)
 	return func(all []*World) (leave func()) {
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, one := range all {
-			if err = one.compute(image, uint64(r.Fd())); err != nil {
-				t.Fatal(err)
-			}
-		}
+		compute(t, all, image, uint64(r.Fd()))
 		return func() {
 			_ = w.Close()
 			t.Cleanup(func() { _ = r.Close() }) // they may read it for a while
+		}
+	}
+}
+
+// ComputingElsewhere is [Computing] for devices of other processes, whose standard input is a pipe that
+// stays open until they are killed.
+func ComputingElsewhere(t *testing.T) func(all []*World) (leave func()) {
+	image := buildStill(t)
+	return func(all []*World) (leave func()) {
+		compute(t, all, image, 0)
+		return func() {}
+	}
+}
+
+func buildStill(t *testing.T) []byte {
+	image, err := program.Build(t.Context(), fstest.MapFS{"still.c": {Data: []byte(still), Mode: 0o600}}, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// compute has a process of each device keep its island.
+func compute(t *testing.T, all []*World, image []byte, fd uint64) {
+	for _, w := range all {
+		if err := w.compute(image, fd); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
