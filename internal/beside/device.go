@@ -21,11 +21,15 @@ import (
 // other. rounds is as in [Suite]. absent are the objects that the back end does not have.
 func Device(t *testing.T, address string, rounds int, absent ...string) {
 	t.Helper()
+	Devices(t, func(ctx context.Context) (*World, error) { return OpenDevice(ctx, address, absent...) }, rounds)
+}
+
+// Devices is Device for worlds that each have an address of their own.
+func Devices(t *testing.T, open func(context.Context) (*World, error), rounds int) {
+	t.Helper()
 	Run(t, Suite{
 		Rounds: rounds,
-		Open: func(ctx context.Context) (*World, error) {
-			return OpenDevice(ctx, address, absent...)
-		},
+		Open:   open,
 		Once: []string{
 			"Device.Close", "Device.Reset", "Channel.Close", "Channel.CloseSend", "Channel.CloseReceive",
 			"Region.Close", "Listener.Close", "Tracer.Close", "Instance.Close", "Future.Cancel", "Completions.Cancel",

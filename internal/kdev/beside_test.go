@@ -9,4 +9,4 @@ import (
 )
 
 // TestBeside: every method of a device behind the module may be called beside every other one.
-func TestBeside(t *testing.T) { beside.Device(t, "umod:?beat=10ms", 200, "Fabric", "Listener") }
+func TestBeside(t *testing.T) { beside.Device(t, "umod:?beat=10ms", 150, "Fabric", "Listener") }
