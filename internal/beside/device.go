@@ -43,6 +43,9 @@ func Devices(t *testing.T, open func(context.Context) (*World, error), rounds in
 // does not have.
 func OpenDevice(ctx context.Context, address string, absent ...string) (*World, error) {
 	w, err := openDevice(ctx, address)
+	for end := time.Now().Add(hang); isLate(err) && time.Now().Before(end); {
+		w, err = openDevice(ctx, address)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +57,12 @@ func OpenDevice(ctx context.Context, address string, absent ...string) (*World, 
 	all := w.world()
 	all.Address = address
 	return all, nil
+}
+
+// isLate reports whether a device may be opened later: on a busy machine one that is shared keeps the place of
+// a host that has left for a while, has no time for an answer, or for its heartbeat.
+func isLate(err error) bool {
+	return errors.Is(err, nfcomms.ErrBusy) || errors.Is(err, nfcomms.ErrClosed) || errors.Is(err, nfcomms.ErrDeviceLost)
 }
 
 // deviceWorld is a device with one of each that it gives.
