@@ -260,7 +260,7 @@ enum nfc_gather_field {
 struct nfc_begin {
 	nfc_le64 transaction; /* wide transaction id */
 	nfc_le64 size; /* bytes */
-	nfc_le64 timeout_ns; /* how long the target may stay unready, at most; 0: as long as the device lets it */
+	nfc_le64 timeout_ns; /* that the target may stay unready; 0: the device decides */
 	nfc_le64 rsvd[4];
 };
 NFC_ABI_SIZE(nfc_begin, 56);
@@ -514,7 +514,8 @@ static inline nfc_u64 nfc_id_valid(nfc_u64 id)
 /* Operations on the control channel; a request is answered by one reply. */
 enum nfc_control_op {
 	NFC_CONTROL_OPEN = 1, /* a: target; reply a, b: next ids h2d, d2h; c: generation */
-	NFC_CONTROL_START = 2, /* name, a: first target or 0, b: targets, c: argument; reply a: process, b: first target */
+	/* name, a: first target or 0, b: targets, c: argument; reply a: process, b: first target */
+	NFC_CONTROL_START = 2,
 	NFC_CONTROL_STOP = 3, /* a: process */
 	NFC_CONTROL_LOAD = 4, /* a: image bytes, then a transfer of them; reply name */
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */

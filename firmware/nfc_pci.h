@@ -42,9 +42,9 @@ enum nfc_register {
 	NFC_REG_CONTROL = 0x014, /* (RW) enum nfc_pci_control */
 	NFC_REG_EPOCH = 0x018, /* (R) present epoch; 0 before the first */
 	NFC_REG_VECTORS = 0x01c, /* (RW) interrupt vectors the host uses, 1..17 */
-	NFC_REG_HOLDOFF = 0x020, /* (RW) least microseconds between two interrupts of a vector, 0..10000 */
+	NFC_REG_HOLDOFF = 0x020, /* (RW) least us between interrupts of a vector, 0..10000 */
 	NFC_REG_HOST_BEAT = 0x024, /* (W) the host is alive; see the spec for the watchdog */
-	NFC_REG_WATCHDOG = 0x028, /* (RW) milliseconds without a host beat before DMA is fenced; 0: never */
+	NFC_REG_WATCHDOG = 0x028, /* (RW) ms without a host beat before DMA is fenced; 0: never */
 	NFC_REG_DMA_FAULTS = 0x02c, /* (R) accesses outside what was mapped */
 	NFC_REG_MESSAGES = 0x030, /* (R) interrupts sent, all vectors */
 	/* Shape of the next epoch: read when RESET is written. 0: the default. */
