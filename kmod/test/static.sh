@@ -60,5 +60,6 @@ check "layers: an upward call" upward
 # nfcm_user.h stands in for the kernel, in user space.
 check "checkpatch --strict" perl "$checkpatch" --no-tree --strict --quiet --ignore LINUX_VERSION_CODE -f nfcm_*.c nfcm_*.h core/*.c core/nfcm_[!u]*.h uapi/*.h
 check "checkpatch --strict trace.h" perl "$checkpatch" --no-tree --strict --quiet --ignore "$trace" -f trace.h
+check "the series of patches" test/series.sh "$checkpatch" "$build/series"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
