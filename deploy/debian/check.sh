@@ -199,6 +199,7 @@ check "it kept the changed configuration" inside "cmp $file /src/good.yaml && nf
 
 check "it reboots" reboot
 check "the daemon is there after a reboot" until_ inside 'runuser -u alice nfctl list | grep -qE "^sim1 +ready"'
+check "and its metrics, for their group" scrape nfcomms-metrics
 
 check "removed, it leaves the configuration alone" inside "apt remove nfcomms && test -e $file && ! systemctl is-active nfcommsd && test ! -e /usr/bin/nfctl"
 check "the page's repository" literally repository
