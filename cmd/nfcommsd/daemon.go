@@ -196,6 +196,9 @@ func (d *daemon) wait(load func() (*config.Loaded, error), signals <-chan os.Sig
 		case <-again.C:
 			d.lookAgain()
 			d.openDevices(d.discover())
+			if d.tls != nil {
+				_ = d.tls.Reload() // which logs what is wrong
+			}
 		case sig := <-signals:
 			if sig != syscall.SIGHUP {
 				d.log.Info("stopping", "signal", sig.String())

@@ -26,7 +26,7 @@ func warnings(conf *config.Loaded) (all []error) {
 	}
 	files := conf.TCP.Files
 	for _, f := range []struct{ key, path string }{
-		{"tcp.certificate", files.Certificate}, {"tcp.key", files.Key}, {"tcp.client_ca", files.ClientCA}, {"http.web_config", conf.HTTP.WebConfig},
+		{"tcp.certificate", files.Certificate}, {"tcp.key", files.Key}, {"tcp.client_ca", files.ClientCA}, {"tcp.client_crl", files.ClientCRL}, {"http.web_config", conf.HTTP.WebConfig},
 	} {
 		if f.path != "" && !filepath.IsAbs(f.path) {
 			warn(f.key, fmt.Errorf("%q is relative to the folder in which the daemon is started, which is / for systemd", f.path))

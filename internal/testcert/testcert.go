@@ -29,7 +29,7 @@ func New(t testing.TB) *Authority {
 	t.Helper()
 	cert, key, _ := sign(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, NotAfter: time.Now().Add(time.Hour),
 	}, nil)
 	return &Authority{cert, key}
 }
@@ -87,6 +87,22 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Revoke returns a list of certificates that are revoked, in PEM.
+func (a *Authority) Revoke(t testing.TB, all ...Pair) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-2 * time.Hour), NextUpdate: time.Now().Add(-time.Hour)}
+	for _, p := range all {
+		block, _ := pem.Decode(p.Cert)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		must(t, err)
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: cert.SerialNumber, RevocationTime: list.ThisUpdate})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	must(t, err)
+	return encode("X509 CRL", der)
 }
 
 // Bundle returns the certificates of authorities as a file holds them.

@@ -24,12 +24,14 @@ type Files struct {
 	Key string
 	// ClientCA holds the authorities whose client certificates are accepted.
 	ClientCA string
+	// ClientCRL holds lists of certificates that these authorities revoked; empty for none.
+	ClientCRL string
 }
 
 // TLS is the server side of mutual TLS 1.3: a client must show a certificate
 // that one of the authorities signed. Files that changed count from the next
-// handshake on; open connections continue with what they agreed on. All methods
-// are safe for concurrent use.
+// handshake on; open connections continue with what they agreed on, until Reload finds
+// their certificate revoked or expired. All methods are safe for concurrent use.
 type TLS struct {
 	files Files
 	log   *slog.Logger
@@ -39,16 +41,20 @@ type TLS struct {
 	failed error       // what was wrong with it
 	config *tls.Config // of the last good contents
 	ends   expiry      // of the last good contents
+
+	revoked  revocations // of the last good contents
+	sessions map[*session]struct{}
 }
 
 // expiry is when the first certificate of each file expires.
 type expiry struct{ certificate, clientCA time.Time }
 
 // contents are the bytes of Files.
-type contents struct{ certificate, key, clientCA []byte }
+type contents struct{ certificate, key, clientCA, clientCRL []byte }
 
 func (c contents) equal(o contents) bool {
-	return bytes.Equal(c.certificate, o.certificate) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA)
+	return bytes.Equal(c.certificate, o.certificate) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA) &&
+		bytes.Equal(c.clientCRL, o.clientCRL)
 }
 
 // NewTLS reads the files. It fails if one cannot be read, holds nothing of its
@@ -57,7 +63,7 @@ func NewTLS(files Files, log *slog.Logger) (*TLS, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	t := &TLS{files: files, log: log}
+	t := &TLS{files: files, log: log, sessions: make(map[*session]struct{})}
 	if err := t.Reload(); err != nil {
 		return nil, err
 	}
@@ -65,11 +71,13 @@ func NewTLS(files Files, log *slog.Logger) (*TLS, error) {
 }
 
 // Reload reads the files now and returns what is wrong with them. After an
-// error what was read before stays in use.
+// error what was read before stays in use. It ends the connections whose certificate was
+// revoked or has expired.
 func (t *TLS) Reload() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refreshLocked()
+	t.endLocked()
 	return t.failed
 }
 
@@ -85,10 +93,10 @@ func (t *TLS) refreshLocked() {
 		return
 	}
 	t.read = now
-	config, ends, err := now.config(t.files)
+	config, ends, revoked, err := now.config(t.files)
 	t.noteLocked(err)
 	if err == nil {
-		t.config, t.ends = config, ends
+		t.config, t.ends, t.revoked = config, ends, revoked
 		t.log.Info("certificates loaded", "certificate", t.files.Certificate,
 			"client_ca", t.files.ClientCA, "expires", config.Certificates[0].Leaf.NotAfter)
 	}
@@ -107,7 +115,7 @@ func (t *TLS) noteLocked(err error) {
 // those of each name that a Policy knows a certificate by; each connection
 // carries a Remote.
 func (t *TLS) Credentials(l Limits) credentials.TransportCredentials {
-	return &tlsCredentials{accounts: newAccounts(l), TransportCredentials: credentials.NewTLS(&tls.Config{
+	return &tlsCredentials{t: t, accounts: newAccounts(l), TransportCredentials: credentials.NewTLS(&tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		SessionTicketsDisabled: true,
 		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.current(), nil },
@@ -123,6 +131,7 @@ type Remote struct {
 
 type tlsCredentials struct {
 	credentials.TransportCredentials
+	t        *TLS
 	accounts *accounts
 }
 
@@ -137,12 +146,17 @@ func (c *tlsCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.accounts.meter(secure, who.account), who, nil
+	s, err := c.t.begin(secure, who.TLSInfo)
+	if err != nil {
+		c.accounts.leave(who.account)
+		return nil, nil, err
+	}
+	return c.accounts.meter(s, who.account), who, nil
 }
 
 // Clone returns credentials that share the accounts.
 func (c *tlsCredentials) Clone() credentials.TransportCredentials {
-	return &tlsCredentials{c.TransportCredentials.Clone(), c.accounts}
+	return &tlsCredentials{c.TransportCredentials.Clone(), c.t, c.accounts}
 }
 
 // current returns the configuration for one handshake. The files are read each
@@ -158,10 +172,13 @@ func (t *TLS) current() *tls.Config {
 
 func readFiles(f Files) (contents, error) {
 	var c contents
-	var err [3]error
+	var err [4]error
 	c.certificate, err[0] = os.ReadFile(f.Certificate)
 	c.key, err[1] = os.ReadFile(f.Key)
 	c.clientCA, err[2] = os.ReadFile(f.ClientCA)
+	if f.ClientCRL != "" {
+		c.clientCRL, err[3] = os.ReadFile(f.ClientCRL)
+	}
 	return c, errors.Join(err[:]...)
 }
 
@@ -176,39 +193,52 @@ func (t *TLS) Expiry() (certificate, clientCA time.Time) {
 
 // config makes the configuration of one set of files. Sessions are not resumed,
 // so that no client gets in on an authority that is no longer accepted.
-func (c contents) config(f Files) (*tls.Config, expiry, error) {
+func (c contents) config(f Files) (*tls.Config, expiry, revocations, error) {
 	pair, err := tls.X509KeyPair(c.certificate, c.key)
 	if err != nil {
-		return nil, expiry{}, fmt.Errorf("certificate %s with key %s: %w", f.Certificate, f.Key, err)
+		return nil, expiry{}, nil, fmt.Errorf("certificate %s with key %s: %w", f.Certificate, f.Key, err)
 	}
-	authorities, clientEnd := pool(c.clientCA)
-	if clientEnd.IsZero() {
-		return nil, expiry{}, fmt.Errorf("client authorities %s: no certificate in it", f.ClientCA)
+	authorities := certificatesIn(c.clientCA)
+	if len(authorities) == 0 {
+		return nil, expiry{}, nil, fmt.Errorf("client authorities %s: no certificate in it", f.ClientCA)
 	}
-	_, ownEnd := pool(c.certificate)
+	pool := x509.NewCertPool()
+	for _, a := range authorities {
+		pool.AddCert(a)
+	}
+	var revoked revocations
+	if f.ClientCRL != "" {
+		if revoked, err = revocationsIn(c.clientCRL, authorities); err != nil {
+			return nil, expiry{}, nil, fmt.Errorf("revoked certificates %s: %w", f.ClientCRL, err)
+		}
+	}
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{pair},
 		ClientAuth:             tls.RequireAndVerifyClientCert,
-		ClientCAs:              authorities,
+		ClientCAs:              pool,
 		SessionTicketsDisabled: true,
 		NextProtos:             []string{"h2"},
-	}, expiry{ownEnd, clientEnd}, nil
+	}, expiry{firstEnd(certificatesIn(c.certificate)), firstEnd(authorities)}, revoked, nil
 }
 
-// pool reads the certificates of a PEM text, as x509.CertPool does, and returns when
-// the first of them expires; the zero time if there is none.
-func pool(text []byte) (p *x509.CertPool, first time.Time) {
-	p = x509.NewCertPool()
+// certificatesIn reads the certificates of a PEM text, as x509.CertPool does.
+func certificatesIn(text []byte) (all []*x509.Certificate) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
-		if block.Type != "CERTIFICATE" || err != nil {
-			continue
-		}
-		p.AddCert(certificate)
-		if first.IsZero() || certificate.NotAfter.Before(first) {
-			first = certificate.NotAfter
+		if block.Type == "CERTIFICATE" && err == nil {
+			all = append(all, certificate)
 		}
 	}
-	return p, first
+	return all
+}
+
+// firstEnd returns when the first of some certificates expires.
+func firstEnd(all []*x509.Certificate) (first time.Time) {
+	for _, c := range all {
+		if first.IsZero() || c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	return first
 }

@@ -40,13 +40,18 @@ func (s *site) write(t *testing.T, p testcert.Pair, clientCA []byte) {
 	}
 }
 
-// newSite serves to clients of its own authority; cn:viewer is a viewer.
-func newSite(t *testing.T, out *log) *site {
+// newSite serves to clients of its own authority; cn:viewer is a viewer. crl is a list that revokes
+// nothing yet, if there is one.
+func newSite(t *testing.T, out *log, crl ...string) *site {
 	dir := t.TempDir()
 	s := &site{ca: testcert.New(t), files: Files{
 		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt"),
 	}}
 	s.write(t, s.ca.Issue(t, "server", ""), testcert.Bundle(s.ca))
+	for _, name := range crl {
+		s.files.ClientCRL = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(s.files.ClientCRL, s.ca.Revoke(t), 0o600))
+	}
 	var err error
 	s.tls, err = NewTLS(s.files, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
@@ -177,7 +182,7 @@ func TestNewTLSRefuses(t *testing.T) {
 		{"a missing file", good, nil, "no such file"},
 	} {
 		dir := t.TempDir()
-		s := &site{files: Files{dir + "/crt", dir + "/key", dir + "/ca"}}
+		s := &site{files: Files{Certificate: dir + "/crt", Key: dir + "/key", ClientCA: dir + "/ca"}}
 		s.write(t, c.p, c.clientCA)
 		_, err := NewTLS(s.files, nil)
 		require.ErrorContains(t, err, c.want, c.name)

@@ -50,6 +50,7 @@ func (c *Config) settings() []*setting {
 		text("tcp.certificate", "PEM file: the server's certificate and its intermediates", &c.TCP.Files.Certificate),
 		text("tcp.key", "PEM file: the certificate's key", &c.TCP.Files.Key),
 		text("tcp.client_ca", "PEM file: authorities of client certificates", &c.TCP.Files.ClientCA),
+		text("tcp.client_crl", "PEM file: certificates that they revoked; empty for none", &c.TCP.Files.ClientCRL),
 		boolean("tcp.reflection", "let TCP clients ask for the services", &c.TCP.Reflection),
 		text("http.address", "host:port, or unix:PATH, of /metrics, /healthz and /readyz; empty for none", &c.HTTP.Address),
 		mode("http.mode", "permissions of that socket", &c.HTTP.Mode),
