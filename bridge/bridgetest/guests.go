@@ -22,9 +22,9 @@ import (
 //go:embed guest/guest.c
 var guestSource []byte
 
-// GuestsFunc opens two hosts of one device: the one that listens, with the options that say which
+// guestsFunc opens two hosts of one device: the one that listens, with the options that say which
 // hosts may connect, and the one whose processes connect. They may be one. The suite closes them.
-type GuestsFunc func(t *testing.T, options string) (listens, runs bridge.Device, o bridge.ListenOptions)
+type guestsFunc func(t *testing.T, options string) (listens, runs bridge.Device, o bridge.ListenOptions)
 
 // guestCases are the groups of the suite that apply to a channel whose other end is a process,
 // opened by either side.
@@ -40,7 +40,7 @@ const guestsMost = 16
 
 // RunGuests runs the cases of the suite that are about channels, but for those to skip, over
 // channels that processes open to the host. The image is of GuestSource.
-func RunGuests(t *testing.T, image []byte, open GuestsFunc, skip ...string) {
+func RunGuests(t *testing.T, image []byte, open guestsFunc, skip ...string) {
 	for _, c := range cases {
 		group, _, _ := strings.Cut(c.name, "/")
 		if !slices.Contains(guestCases, group) || slices.Contains(notForGuests, c.name) || slices.Contains(skip, c.name) {
@@ -90,7 +90,7 @@ type visited struct {
 	loop      bool // something stands for the service
 }
 
-func (g *guests) open(t *testing.T, image []byte, options string, open GuestsFunc) bridge.Device {
+func (g *guests) open(t *testing.T, image []byte, options string, open guestsFunc) bridge.Device {
 	listens, runs, o := open(t, options)
 	l, err := listens.(bridge.HostListener).Listen(t.Context(), o)
 	require.NoError(t, err)

@@ -14,12 +14,12 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// HostsFunc opens two hosts of one device: the one that listens, with the options that say which
+// hostsFunc opens two hosts of one device: the one that listens, with the options that say which
 // hosts may connect, and the one that connects. The suite closes them.
-type HostsFunc func(t *testing.T) (listens, connects bridge.Device, o bridge.ListenOptions)
+type hostsFunc func(t *testing.T) (listens, connects bridge.Device, o bridge.ListenOptions)
 
 // RunHosts runs the rules of channels between hosts (S69, S70), each with devices of its own.
-func RunHosts(t *testing.T, open HostsFunc) {
+func RunHosts(t *testing.T, open hostsFunc) {
 	for _, c := range []struct {
 		name string
 		run  func(p *hostPair)

@@ -65,7 +65,7 @@ func (d *Description) Link(n Node, l Link) *LinkEntry {
 	to := d.Torus.Neighbour(n, l)
 	for i := range d.Links {
 		e := &d.Links[i]
-		if e.From == n && e.Link == l || e.From == to && e.Link == l.Opposite() {
+		if e.From == n && e.Link == l || e.From == to && e.Link == l.opposite() {
 			return e
 		}
 	}
@@ -276,7 +276,7 @@ func (r *reader) checkLinks() {
 		}
 		key := fmt.Sprint(e.From, e.Link)
 		if e.Link&1 == 1 {
-			key = fmt.Sprint(to, e.Link.Opposite())
+			key = fmt.Sprint(to, e.Link.opposite())
 		}
 		if first, again := seen[key]; again {
 			r.refuse(e.line, "%w: link %v of %v is there already, in line %d", ErrContradiction, e.Link, e.From, first.line)

@@ -146,10 +146,10 @@ func (s *Snapshot) StateOfLink(n Node, l Link) State {
 	}
 	worst := abi.Normal
 	if a.Valid() {
-		worst = a.Reading(l.Shift())
+		worst = a.Reading(l.shift())
 	}
 	if b.Valid() {
-		worst = max(worst, b.Reading(l.Opposite().Shift()))
+		worst = max(worst, b.Reading(l.opposite().shift()))
 	}
 	return min(State(worst), Broken)
 }

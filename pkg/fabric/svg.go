@@ -105,7 +105,7 @@ func (s *Snapshot) svgLink(b *strings.Builder, n Node, l Link) {
 // rate is what both directions of a link carry, as text.
 func (s *Snapshot) rate(n Node, l Link) string {
 	a := s.at(n).Links[l].BytesPerSecond
-	z := s.at(s.Torus.Neighbour(n, l)).Links[l.Opposite()].BytesPerSecond
+	z := s.at(s.Torus.Neighbour(n, l)).Links[l.opposite()].BytesPerSecond
 	if a == 0 && z == 0 {
 		return ""
 	}
@@ -151,7 +151,7 @@ func Diagnose(word abi.Diagnostic) []string {
 		}
 	}
 	for l := range Links {
-		if level := word.Reading(l.Shift()); level != abi.Normal {
+		if level := word.Reading(l.shift()); level != abi.Normal {
 			found = append(found, "link "+l.String()+" "+stateNames[min(State(level), Broken)])
 		}
 	}

@@ -169,11 +169,11 @@ func ParseLink(s string) (Link, error) {
 	return 0, fmt.Errorf("link %q: %w: want one of %s", s, ErrSyntax, strings.Join(linkNames[:], ", "))
 }
 
-// Opposite returns the link by which the neighbour is joined.
-func (l Link) Opposite() Link { return l ^ 1 }
+// opposite returns the link by which the neighbour is joined.
+func (l Link) opposite() Link { return l ^ 1 }
 
-// Shift returns where the link's level stands in a diagnostic word.
-func (l Link) Shift() uint { return uint(abi.DiagXPlus) - 2*uint(l) }
+// shift returns where the link's level stands in a diagnostic word.
+func (l Link) shift() uint { return uint(abi.DiagXPlus) - 2*uint(l) }
 
 // Neighbour returns the node at the other end of a link: the node itself where a
 // side is 1.

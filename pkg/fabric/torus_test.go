@@ -52,7 +52,7 @@ func TestNeighbours(t *testing.T) {
 		for l := range Links {
 			to := torus.Neighbour(n, l)
 			require.True(t, torus.Contains(to))
-			require.Equal(t, n, torus.Neighbour(to, l.Opposite()))
+			require.Equal(t, n, torus.Neighbour(to, l.opposite()))
 		}
 	})
 	require.Equal(t, abi.MakeNode(0, 3, 2), Torus{4, 4, 4}.Neighbour(abi.MakeNode(3, 3, 2), XPlus))
@@ -65,9 +65,9 @@ func TestLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, l, got)
 	}
-	require.EqualValues(t, abi.DiagXPlus, XPlus.Shift())
-	require.EqualValues(t, abi.DiagYMinus, YMinus.Shift())
-	require.EqualValues(t, abi.DiagZMinus, ZMinus.Shift())
+	require.EqualValues(t, abi.DiagXPlus, XPlus.shift())
+	require.EqualValues(t, abi.DiagYMinus, YMinus.shift())
+	require.EqualValues(t, abi.DiagZMinus, ZMinus.shift())
 	for _, bad := range []string{"", "x", "w+", "x++", "X+"} {
 		_, err := ParseLink(bad)
 		require.ErrorIs(t, err, ErrSyntax)
