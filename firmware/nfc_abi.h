@@ -235,10 +235,12 @@ static inline nfc_u64 nfc_run_length(nfc_u64 e)
  * {outstanding:48 | list number:16}. The header's length counts the entries in
  * use, with NFC_LIST_D2H set for the pages of a device-to-host transfer: both
  * halves of a channel may move at once. NFC_LIST_RUNS is set if the entries are
- * runs. Unused entries are zero. The length of an EAGER is made the same way.
+ * runs. Unused entries are zero. The length of an EAGER is made the same way, but
+ * for NFC_LIST_SUM.
  */
 enum nfc_list_length {
-	NFC_LIST_COUNT_MASK = 0x3f,
+	NFC_LIST_COUNT_MASK = 0x1f,
+	NFC_LIST_SUM = 0x20, /* of all lists of a transfer: DONE has a checksum; needs NFC_CAP_SUM */
 	NFC_LIST_RUNS = 0x40, /* needs NFC_CAP_RUNS */
 	NFC_LIST_D2H = 0x80,
 };
@@ -305,7 +307,7 @@ struct nfc_ack {
 	nfc_le32 lists; /* cumulative lists consumed */
 	nfc_le16 state; /* enum nfc_state */
 	nfc_le16 status; /* enum nfc_status */
-	nfc_le32 fault_index; /* entry within the list that failed */
+	nfc_le32 fault_index; /* entry within the list that failed; of DONE with NFC_LIST_SUM the CRC32C of the bytes in device memory */
 	nfc_le32 direction; /* enum nfc_direction: direction of the transaction */
 	nfc_le64 begin_ns; /* device clock: transaction arrived */
 	nfc_le64 now_ns; /* device clock: this record was written */
@@ -363,7 +365,8 @@ enum nfc_capability {
 	NFC_CAP_ROUNDS = 1 << 4, /* ACK(MOVING) for each list to the host */
 	NFC_CAP_READY = 1 << 5, /* a host answers OFFER, of another host, with READY */
 	NFC_CAP_NAMES = 1 << 6, /* LISTEN and CONNECT take a name */
-	NFC_CAP_KNOWN = (1 << 7) - 1,
+	NFC_CAP_SUM = 1 << 7, /* lists may have NFC_LIST_SUM */
+	NFC_CAP_KNOWN = (1 << 8) - 1,
 };
 
 /*

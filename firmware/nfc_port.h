@@ -166,6 +166,11 @@ struct nfc_port {
 	int (*window)(void *self, uint32_t host, void *memory, uint64_t size,
 		      uint32_t access, uint64_t *key);
 	void (*revoke)(void *self, uint32_t host, uint64_t key);
+	/*
+	 * Continue the CRC32C of device memory; 0 begins one. Any thread. NULL: the
+	 * device offers no checksums of transfers.
+	 */
+	uint32_t (*sum)(uint32_t crc, const void *data, uint64_t len);
 	/* There are DMA pieces for idle engines: wake them. Any thread. */
 	void (*wake_engines)(void *self);
 	/* Monotonic nanoseconds. Any thread. */

@@ -255,7 +255,8 @@ func (e Entry) RunLength() uint64 {
 // Length field of a gather list's header (enum nfc_list_length). Both halves of
 // a channel may move at once, so a list says whose pages it holds.
 const (
-	ListCountMask = 0x3f
+	ListCountMask = 0x1f
+	ListSum       = 0x20 // of all lists of a transfer: DONE has a checksum
 	ListRuns      = 0x40 // the entries are runs
 	ListD2H       = 0x80
 )
@@ -322,7 +323,7 @@ type Ack struct {
 	Lists       uint32 // cumulative lists consumed
 	State       State
 	Status      Status
-	FaultIndex  uint32 // entry within the list that failed
+	FaultIndex  uint32 // entry within the list that failed; of DONE with ListSum the CRC32C
 	Direction   uint32 // whose transaction
 	BeginNS     uint64 // device clock: the transaction arrived
 	NowNS       uint64 // device clock: the record was written
@@ -359,7 +360,9 @@ const (
 	CapReady = 1 << 5
 	// CapNames means that ControlListen and ControlConnect take a name.
 	CapNames = 1 << 6
-	CapKnown = 1<<7 - 1
+	// CapSum means that lists may have ListSum.
+	CapSum   = 1 << 7
+	CapKnown = 1<<8 - 1
 )
 
 // Hello carries version, capabilities and limits.

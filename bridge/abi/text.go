@@ -56,7 +56,7 @@ func (s *Slot) String() string {
 		l.reserved(s.Payload[3:])
 	case TypeAck, TypeDone, TypeError, TypeAborted:
 		l.structure(h, s.Payload[0])
-		l.record(s.Ack())
+		l.record(h.Type(), s.Ack())
 	case TypeFin, TypeWithdraw, TypeWithdrawn, TypeAbort, TypeOffer, TypeReady:
 		l.structure(h, s.Payload[0])
 		l.direction(s.Note().Direction)
@@ -175,14 +175,14 @@ func (l *line) entries(h Header, entries []Entry, count int) {
 	}
 }
 
-func (l *line) record(a *Ack) {
+func (l *line) record(t Type, a *Ack) {
 	l.direction(a.Direction)
 	l.field("state", a.State, a.State < StateCount)
 	l.status(uint32(a.Status))
 	l.field("processed", a.Processed, true)
 	l.field("outstanding", a.Outstanding, true)
 	l.field("lists", a.Lists, true)
-	l.field("fault", a.FaultIndex, a.FaultIndex < ListEntries)
+	l.field("fault", a.FaultIndex, t == TypeDone || a.FaultIndex < ListEntries)
 	l.field("begin", a.BeginNS, true)
 	l.field("now", a.NowNS, a.NowNS >= a.BeginNS)
 }

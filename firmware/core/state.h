@@ -138,8 +138,10 @@ struct nfc_transfer {
 	uint64_t offset; /* bytes from the cursor's entry on already planned */
 	uint32_t entry; /* within the cursor's list */
 	uint32_t fault_index;
+	uint32_t sum; /* CRC32C of the bytes moved, if summed */
 	uint8_t direction; /* enum nfc_direction */
 	uint8_t busy; /* a batch is out */
+	uint8_t summed; /* its lists ask for a checksum */
 	uint8_t repeat; /* dropping lists until `lists` is sent again */
 	uint8_t ending; /* enum nfc_status: finish when quiet */
 	uint8_t aborted; /* the host asked: answer ABORTED */

@@ -28,7 +28,7 @@ void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		.lists = (uint32_t)t->finished,
 		.state = (uint16_t)state,
 		.status = (uint16_t)status,
-		.fault_index = t->fault_index,
+		.fault_index = type == NFC_TYPE_DONE ? t->sum : t->fault_index,
 		.direction = t->direction,
 		.begin_ns = ch->begin_ns,
 		.now_ns = stamp(t),
@@ -58,7 +58,8 @@ static void lay_transfer(struct nfc_transfer *t, struct nfc_channel *ch,
 	t->entry = t->fault_index = 0;
 	t->direction = (uint8_t)direction;
 	t->busy = t->repeat = t->ending = t->aborted = t->shared = 0;
-	t->eager = t->tries = 0;
+	t->eager = t->tries = t->summed = 0;
+	t->sum = 0;
 	half->transfer = t;
 	half->state = NFC_HALF_MOVING;
 	t->next = ch->rings->share->active;
@@ -129,12 +130,27 @@ static uint64_t list_bytes(const struct nfc_slot *list, uint64_t left)
 	return sum;
 }
 
-/* May the host write its lists so? */
+/* May the host write its lists so? A checksum is of bytes in device memory. */
 static bool may_list(const struct nfc_channel *ch, const struct nfc_slot *list)
 {
-	return !(list->header & NFC_LIST_RUNS) ||
-	       (ch->island->dev->config.runs &&
-		nfc_accepted(ch->rings->host, NFC_CAP_RUNS));
+	const struct nfc_device *dev = ch->island->dev;
+	const struct nfc_host *host = ch->rings->host;
+	bool runs = dev->config.runs && nfc_accepted(host, NFC_CAP_RUNS);
+	bool sums = dev->port->sum && !ch->relay &&
+		    nfc_accepted(host, NFC_CAP_SUM);
+
+	return (runs || !(list->header & NFC_LIST_RUNS)) &&
+	       (sums || !(list->header & NFC_LIST_SUM));
+}
+
+/* Do all lists of the transfer ask for a checksum, or none? */
+static bool sums_alike(struct nfc_transfer *t, const struct nfc_slot *list)
+{
+	uint8_t summed = (list->header & NFC_LIST_SUM) != 0;
+
+	if (!t->lists)
+		t->summed = summed;
+	return t->summed == summed;
 }
 
 /* Take a gather list; one that breaks the rules ends the transfer. */
@@ -154,7 +170,9 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 	}
 	list.header = nfc_header_length(slot->header) & ~(uint64_t)NFC_LIST_D2H;
 	list.payload[6] = t->received;
-	sum = may_list(t->channel, &list) ? list_bytes(&list, left) : 0;
+	sum = may_list(t->channel, &list) && sums_alike(t, &list) ?
+		      list_bytes(&list, left) :
+		      0;
 	if (!sum || sum > left ||
 	    tail >> NFC_TAIL_OUTSTANDING_SHIFT != left - sum ||
 	    t->lists - t->finished >= window) {
@@ -271,6 +289,17 @@ static void finish(struct nfc_transfer *t)
 		nfc_channel_over(ch);
 }
 
+/* So many bytes are in place, one after the other. */
+static void moved(struct nfc_transfer *t, uint64_t processed)
+{
+	const struct nfc_port *port = t->channel->island->dev->port;
+
+	if (t->summed)
+		t->sum = port->sum(t->sum, t->memory + t->processed,
+				   processed - t->processed);
+	t->processed = processed;
+}
+
 /*
  * A copy failed but may succeed yet: ask the host to send again from the list
  * it belongs to, and continue at the entry of that copy. The pages of an eager
@@ -282,7 +311,8 @@ static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 	uint64_t start = t->queue[piece->list & mask].payload[6];
 
 	t->cursor = t->finished = piece->list;
-	t->planned = t->processed = nfc_piece_start(t, piece);
+	t->planned = nfc_piece_start(t, piece);
+	moved(t, t->planned);
 	t->entry = 0;
 	t->offset = t->planned - start;
 	t->fault_index = piece->entry;
@@ -359,7 +389,7 @@ static void account(struct nfc_transfer *t, const struct nfc_batch *b)
 	struct nfc_share *share = t->channel->rings->share;
 
 	t->finished = t->cursor;
-	t->processed = t->planned;
+	moved(t, t->planned);
 	nfc_count(share, NFC_COUNT_BYTES, b->bytes);
 	nfc_count(share, NFC_COUNT_DMA, b->claimed);
 }
@@ -518,7 +548,7 @@ enum nfc_status nfc_eager_check(struct nfc_channel *ch,
 	    eager->size > NFC_EAGER_BYTES)
 		return NFC_ETOOLARGE;
 	if ((length & NFC_LIST_D2H && eager->timeout_ns) ||
-	    !may_list(ch, &list) ||
+	    length & NFC_LIST_SUM || !may_list(ch, &list) ||
 	    list_bytes(&list, eager->size) != eager->size)
 		return NFC_EPROTO;
 	return NFC_OK;

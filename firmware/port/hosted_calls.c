@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../nfc_fw.h"
+#include "crc.h"
 #include "fault.h"
 #include "image.h"
 #include "epoch.h"
@@ -453,6 +454,7 @@ void port_calls_init(struct epoch *epoch)
 		.whose = port_whose,
 		.window = port_window,
 		.revoke = port_revoke,
+		.sum = nfc_port_crc(0),
 		.wake_engines = port_wake_engines,
 		.now = port_now,
 		.log = port_log,

@@ -61,6 +61,20 @@ static void on_yield(void *self)
 		rig_step(self);
 }
 
+/* CRC32C by its definition. */
+static uint32_t on_sum(uint32_t crc, const void *data, uint64_t len)
+{
+	const uint8_t *byte = data;
+
+	crc = ~crc;
+	for (uint64_t i = 0; i < len; i++) {
+		crc ^= byte[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	return ~crc;
+}
+
 static void on_engines(void *self)
 {
 	(void)self; /* the island works alone, or a hook calls nfc_dma_step() */
@@ -389,6 +403,7 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.dma_read = on_dma_read,
 		.dma_write = on_dma_write,
 		.dma_copy = on_dma_copy,
+		.sum = on_sum,
 		.wake_engines = on_engines,
 		.yield = on_yield,
 		.now = on_now,

@@ -91,6 +91,7 @@ struct rig {
 	void (*on_put)(struct rig *r, struct nfc_slot *slot);
 	/* Called for each slot that the host takes. */
 	void (*on_take)(struct rig *r, const struct nfc_slot *slot);
+	uint32_t list_flags; /* that each list of a host has, too */
 	int dma_script[64]; /* by call; used if there is no hook */
 	int (*load)(struct rig *r, const void *image, uint64_t size,
 		    const struct nfc_program **table);

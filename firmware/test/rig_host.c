@@ -180,7 +180,8 @@ static void put_list(struct rig *r, uint32_t channel, uint32_t flags,
 	for (uint64_t i = 0; i < count && i < NFC_LIST_ENTRIES; i++)
 		payload[i] = entry[i];
 	payload[6] = tail;
-	host_put(r, channel, NFC_TYPE_IND_LIST, count | flags, id, payload);
+	host_put(r, channel, NFC_TYPE_IND_LIST, count | flags | r->list_flags,
+		 id, payload);
 }
 
 void host_list(struct rig *r, uint32_t channel, uint32_t direction, uint64_t id,

@@ -419,3 +419,67 @@ CASE(a_run_is_aborted_in_the_middle)
 	CHECK_EQ(victim->rc[0], -NFC_EABORTED);
 	rig_free(r);
 }
+
+/* One transfer of two lists, of which a piece has to be moved again. */
+static void check_sum(uint32_t way, bool summed)
+{
+	struct rig *r = rig_new(shape);
+	uint64_t first = 40 * RIG_PAGE, size = first + (1 << 20) + 7, id;
+	uint8_t *buf = host_buffer(r, size + RIG_PAGE, 1);
+	uint64_t run[2] = { run_at(buf, 40), run_at(buf + first, 257) };
+	struct puppet *p;
+	struct nfc_ack ack = { 0 };
+
+	host_hello(r, NFC_CAP_RUNS | NFC_CAP_SUM);
+	r->list_flags = summed ? NFC_LIST_SUM : 0;
+	p = begun(r, way, size, &id);
+	r->dma_script[3] = NFC_EBUSY;
+	for (uint32_t sent = 0; ack.state != NFC_STATE_DONE;) {
+		struct nfc_slot slot;
+
+		for (; sent < 2; sent++)
+			host_runs(r, p->target, way, id, &run[sent], 1, sent,
+				  sent ? 0 : size - first);
+		REQUIRE(hear(r, p, &slot));
+		memcpy(&ack, slot.payload, sizeof(ack));
+		if (ack.state == NFC_STATE_REPEAT)
+			sent = ack.lists;
+	}
+	CHECK_EQ(nfc_counter_sum(r->dev->host[0], NFC_COUNT_REPEATS), 1);
+	CHECK(!memcmp(p->more, buf, size));
+	if (summed)
+		CHECK_EQ(ack.fault_index, r->port.sum(0, p->more, size));
+	else
+		CHECK_EQ(ack.fault_index, 0);
+	rig_free(r);
+}
+
+/* DONE has the checksum of all bytes in device memory, each once, if it was asked for. */
+CASE(the_end_has_a_checksum)
+{
+	for (uint32_t way = NFC_H2D; way <= NFC_D2H; way++) {
+		check_sum(way, true);
+		check_sum(way, false);
+	}
+}
+
+/* Without the capability, on either side, no list asks for a checksum. */
+CASE(checksums_need_the_capability)
+{
+	static const struct spoiled good = { "nothing", { FROM(0, 3) }, 1, 0, 0 };
+
+	for (int device = 0; device < 2; device++) {
+		struct rig *r = rig_new(shape);
+		uint8_t *buf = host_buffer(r, 8 * RIG_PAGE, 1);
+		struct puppet *p;
+		uint64_t id;
+
+		host_hello(r, device ? NFC_CAP_RUNS : NFC_CAP_KNOWN);
+		if (!device)
+			r->port.sum = NULL;
+		r->list_flags = NFC_LIST_SUM;
+		p = begun(r, NFC_H2D, SIZE, &id);
+		send_row(r, p, id, buf, &good);
+		check_refused(r, p, id);
+	}
+}

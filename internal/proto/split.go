@@ -9,6 +9,7 @@ type Split struct {
 	Size    uint64 // bytes, below 2^48
 	Runs    bool   // entries are runs; the buffer ends at 2^48 at most
 	Most    uint64 // bytes of a list at most, whole pages; 0: what its entries can have
+	Sum     bool   // lists ask for a checksum of the bytes; then none is eager
 }
 
 // runsEnd is the end of what a run can address.
@@ -79,6 +80,9 @@ func (s Split) Place(at uint64) (list, entry uint32) {
 func (s Split) Fill(k uint64, g *abi.Gather) (length int) {
 	end := s.UpTo(k + 1)
 	length = s.entries(s.UpTo(k), end, g.Entry[:])
+	if s.Sum {
+		length |= abi.ListSum
+	}
 	g.Tail = abi.MakeTail(s.Size-end, uint16(k))
 	return length
 }
@@ -108,7 +112,7 @@ func (s Split) entries(at, end uint64, to []abi.Entry) (length int) {
 // IsEager reports whether the buffer may travel as an eager transfer of at most so many entries; of
 // zero none may.
 func (s Split) IsEager(entries uint64) bool {
-	return entries > 0 && s.Size <= abi.EagerBytes && s.head()+s.Size <= entries*s.reach()
+	return entries > 0 && !s.Sum && s.Size <= abi.EagerBytes && s.head()+s.Size <= entries*s.reach()
 }
 
 // FillEager writes the size and the entries of an eager transfer and returns the length of its

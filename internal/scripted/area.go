@@ -101,6 +101,9 @@ func (a *area) lay(sh Shape, epoch uint32) {
 // hello is the HELLO of a device of this shape.
 func (sh Shape) hello() abi.Hello {
 	capabilities := uint32(0)
+	if !sh.NoSums {
+		capabilities |= abi.CapSum
+	}
 	if sh.Runs != 0 {
 		capabilities |= abi.CapRuns
 	}

@@ -175,6 +175,12 @@ func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
 	if !ok {
 		return abi.ErrProto
 	}
+	if summed := h.Length()&abi.ListSum != 0; mv.lists == 0 {
+		mv.sum = summed
+	} else if mv.sum != summed {
+		s.accuseLocked("list %d asks for a checksum, or not, unlike list 0", mv.lists)
+		return abi.ErrProto
+	}
 	if n == 0 || n > abi.ListEntries || g.Number() != uint16(mv.lists) || g.Outstanding() != left-sum {
 		s.accuseLocked("list %d with %d entries, %d bytes, %d outstanding; expected list %d with %d left",
 			g.Number(), n, sum, g.Outstanding(), mv.lists, left)

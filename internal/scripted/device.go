@@ -35,6 +35,8 @@ type Shape struct {
 	// HostRings is 1 for a device that writes what a host polls in memory of the host's own, if that is
 	// a Poster and agrees.
 	HostRings int
+	// NoSums is a device without checksums of transfers.
+	NoSums bool
 	// Contexts bounds the running processes; 32.
 	Contexts int
 	// Beat is the heartbeat interval; 100 ms.

@@ -43,7 +43,7 @@ func (s *Device) checkEagerLocked(m *abi.Slot) abi.Status {
 		return abi.ErrTooLarge
 	}
 	sum, ok := s.sumEntriesLocked(abi.Header(m.Header), e.Entry[:], e.Size)
-	if !ok || sum != e.Size || length&abi.ListD2H != 0 && e.TimeoutNS != 0 {
+	if !ok || length&abi.ListSum != 0 || sum != e.Size || length&abi.ListD2H != 0 && e.TimeoutNS != 0 {
 		s.accuseLocked("eager transfer of %d bytes with entries for %d, timeout %d", e.Size, sum, e.TimeoutNS)
 		return abi.ErrProto
 	}

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"hash/crc32"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -208,10 +209,17 @@ func (s *Device) progressLocked(c *channel, d abi.Direction, id uint64, mv *move
 	}
 }
 
+// castagnoli is the polynomial of checksums of transfers.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 func (s *Device) doneLocked(c *channel, d abi.Direction, id uint64, mv *move) {
 	mv.done = true
+	sum := uint32(0)
+	if mv.sum {
+		sum = crc32.Checksum(mv.mem, castagnoli)
+	}
 	s.recordLocked(c, abi.TypeDone, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone,
-		Lists: mv.lists, Processed: uint64(len(mv.mem))})
+		Lists: mv.lists, Processed: uint64(len(mv.mem)), FaultIndex: sum})
 }
 
 // finishInLocked handles FIN of a transfer to the device. Must hold mu.

@@ -46,6 +46,7 @@ type move struct {
 	lists     uint32
 	acked     uint32
 	done      bool
+	sum       bool // its lists ask for a checksum
 	repeat    bool // lists are dropped until the one asked for comes
 }
 

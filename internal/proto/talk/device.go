@@ -38,6 +38,7 @@ type moving struct {
 	size     uint64
 	received uint64 // bytes of the lists that arrived, which have moved
 	lists    uint64
+	sum      bool       // its lists ask for a checksum
 	status   abi.Status // why it ends early
 }
 

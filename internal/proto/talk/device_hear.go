@@ -227,7 +227,7 @@ func (m *DeviceModel) checkEager(s *abi.Slot) abi.Status {
 	if n > abi.EagerEntries || e.Size > abi.EagerBytes {
 		return abi.ErrTooLarge
 	}
-	if length&abi.ListD2H != 0 && e.TimeoutNS != 0 || !m.entries(e.Entry[:], length, n, e.Size, e.Size) {
+	if length&abi.ListSum != 0 || length&abi.ListD2H != 0 && e.TimeoutNS != 0 || !m.entries(e.Entry[:], length, n, e.Size, e.Size) {
 		return abi.ErrProto
 	}
 	return abi.OK
@@ -237,6 +237,11 @@ func (m *DeviceModel) checkEager(s *abi.Slot) abi.Status {
 func (m *DeviceModel) checkList(t *moving, s *abi.Slot) (sum uint64, ok bool) {
 	g, length := s.Gather(), abi.Header(s.Header).Length()
 	n, left := length&abi.ListCountMask, t.size-t.received
+	if summed := length&abi.ListSum != 0; t.lists == 0 {
+		t.sum = summed
+	} else if t.sum != summed {
+		return 0, false
+	}
 	if n == 0 || n > abi.ListEntries {
 		return 0, false
 	}

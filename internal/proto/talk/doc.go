@@ -28,7 +28,7 @@
 // A SLOT is its type as in firmware/nfc_abi.h without NFC_TYPE_, or a number, then the
 // transaction id (not of CLOSE), and then words and key=N in any order: h2d, d2h, both; the state
 // of a record; its status; any field: length size timeout processed outstanding lists fault list
-// count pages (of a run) halves generation, and to lie also epoch channel sequence state status direction rsvd. A field
+// count pages (of a run) sum (1: a list asks for a checksum) halves generation, and to lie also epoch channel sequence state status direction rsvd. A field
 // that is not named is as an honest party would put: a message of 8 bytes, the state of DONE, FAILED for
 // ERROR and ABORTED, the sequence of the transaction, and the entries of list N of a buffer that
 // begins at [Address]. A device party must put what is named, and may put anything else where nothing is.

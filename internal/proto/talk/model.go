@@ -262,7 +262,8 @@ func (m *Model) Recut(d abi.Direction, s *abi.Slot) {
 	if m.state(d) != proto.StateMoving || l.Acked != 0 || l.Processed != 0 {
 		return
 	}
-	cut := proto.Split{Address: g.Entry[0].Address(), Size: l.Cut.Size, Runs: abi.Header(s.Header).Length()&abi.ListRuns != 0}
+	cut := proto.Split{Address: g.Entry[0].Address(), Size: l.Cut.Size, Runs: abi.Header(s.Header).Length()&abi.ListRuns != 0,
+		Sum: abi.Header(s.Header).Length()&abi.ListSum != 0}
 	if cut.Runs {
 		cut.Address = g.Entry[0].RunAddress()
 	}

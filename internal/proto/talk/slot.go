@@ -23,7 +23,7 @@ var (
 	stateNames  = texts(abi.StateCount)
 	statusNames = texts(abi.StatusCount)
 	keys        = []string{
-		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "pages", "halves",
+		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "pages", "sum", "halves",
 		"generation", "epoch", "channel", "sequence", "state", "status", "direction", "rsvd",
 	}
 )
@@ -202,7 +202,7 @@ func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
 	}
 	outstanding := s.get("outstanding", g.Outstanding())
 	g.Tail = abi.MakeTail(outstanding, uint16(k))
-	size := s.get("count", uint64(n))
+	size := s.get("count", uint64(n)) | s.get("sum", 0)*abi.ListSum
 	if s.half == abi.D2H {
 		size |= abi.ListD2H
 	}
@@ -218,7 +218,7 @@ func (s *said) eager(e *abi.Eager) uint64 {
 	}
 	e.Transaction, e.Size, e.TimeoutNS = s.id, cut.Size, s.get("timeout", 0)
 	e.Entry[abi.EagerEntries-1] |= abi.Entry(s.get("rsvd", 0))
-	n = int(s.get("count", uint64(n)))
+	n = int(s.get("count", uint64(n)) | s.get("sum", 0)*abi.ListSum)
 	if s.half == abi.D2H {
 		n |= abi.ListD2H
 	}
