@@ -72,6 +72,9 @@ var (
 	ErrDeviceLost error = &kind{text: "device lost"}
 	// ErrFault: the device broke the protocol and is out of use until Reset.
 	ErrFault error = &kind{text: "device in fault"}
+	// ErrCorrupt: the checksums of a transfer's bytes, at the host and in device memory, differ. It was
+	// aborted, and nothing was delivered.
+	ErrCorrupt error = &kind{"bytes changed on the way", []error{ErrDMA}}
 	// ErrStalled: a transfer did not move on for too long although the device
 	// beat. It was aborted, and nothing was delivered.
 	ErrStalled error = &kind{text: "transfer stalled"}

@@ -22,6 +22,8 @@ type ChannelStats struct {
 	Sleeps   uint64 // times a call had to sleep
 	// Registered counts transfers that were begun with memory of a region.
 	Registered uint64
+	// Corrupt counts transfers whose checksums differed, see ErrCorrupt.
+	Corrupt uint64
 
 	// Waiting is the number of calls that wait now, by direction: asleep,
 	// for room in a ring, or for their turn behind another call.
@@ -48,6 +50,7 @@ func (s *ChannelStats) Add(other ChannelStats) {
 	s.Repeated += other.Repeated
 	s.Sleeps += other.Sleeps
 	s.Registered += other.Registered
+	s.Corrupt += other.Corrupt
 }
 
 func (s *PathStats) add(other PathStats) {

@@ -19,6 +19,7 @@ import (
 
 var transferCases = []testCase{
 	{"transfer/sizes-and-offsets", transferSizes},
+	{"transfer/checksums", transferChecksums},
 	{"transfer/64MiB", transferLarge},
 	{"transfer/service-loopback", transferService},
 	{"transfer/mixed-with-messages", transferMixed},
@@ -188,6 +189,27 @@ func echoTransfer(ctx context.Context, ch bridge.Channel, n int, seed uint64) er
 		return fmt.Errorf("byte %d of %d differs", i, n)
 	}
 	return nil
+}
+
+// transferChecksums: transfers with checksums arrive as those without. A back end, or a device, that
+// has none refuses them, and nothing changes.
+func transferChecksums(e *Env) {
+	ch := e.Ports(e.device(""), "loopback", 1)[0]
+	err := bridge.ErrNotSupported
+	if v, ok := ch.(interface{ Verify(on bool) error }); ok {
+		err = v.Verify(true)
+	}
+	if err != nil {
+		require.ErrorIs(e, err, bridge.ErrNotSupported)
+	}
+	for i, n := range transferLengths {
+		before := ch.Stats()
+		e.EchoInd(ch, n, uint64(i))
+		if err == nil && n > 0 {
+			require.Greater(e, ch.Stats().Lists, before.Lists, "size %d is not eager", n)
+		}
+	}
+	require.Zero(e, ch.Stats().Corrupt)
 }
 
 // transferMixed: messages and transfers keep their order on one channel.

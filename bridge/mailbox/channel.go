@@ -18,6 +18,7 @@ type channel struct {
 	id         uint32
 	far        bridge.Target // the far end, as it was asked for
 	relay      bool          // another host is there
+	verify     atomic.Bool   // transfers are compared by a checksum
 	generation uint64        // of the subscription; written under rx while opening
 
 	send sender

@@ -114,7 +114,7 @@ func (h *receiver) postPages(x *transfer, data []byte) error {
 // mayPost reports whether it is worth a try to post pages for so many bytes.
 func (h *receiver) mayPost(n int) bool {
 	most := h.mailbox.ep.EagerMost()
-	return most > 0 && n <= most && h.shut.Load() == 0 && !h.offered()
+	return most > 0 && n <= most && !h.ch.verify.Load() && h.shut.Load() == 0 && !h.offered()
 }
 
 // giveEager gives the device the pages of a transfer; errElse if an offer came meanwhile. Must hold

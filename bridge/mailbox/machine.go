@@ -87,8 +87,8 @@ type machine struct {
 	// record is that of the call under way, nil if nobody measures it; set by the holder of the queue.
 	record atomic.Pointer[stamp.Record]
 
-	lists, repeated, registered atomic.Uint64
-	flying                      atomic.Int32 // lists of the transfer that were sent and not acked
+	lists, repeated, registered, corrupt atomic.Uint64
+	flying                               atomic.Int32 // lists of the transfer that were sent and not acked
 }
 
 // wakeUp leaves the token that a sleeping caller takes.
@@ -201,6 +201,8 @@ func (m *machine) classifyTransferLocked(limit uint64, s *abi.Slot) (proto.Event
 	switch p.Event() {
 	case proto.EventFailed, proto.EventAborted:
 		x.end = *s.Ack()
+	case proto.EventDone:
+		x.theirs = s.Ack().FaultIndex
 	case proto.EventProgress:
 		m.repeated.Add(x.ledger.Repeated - before)
 		m.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))

@@ -452,10 +452,8 @@ func (h *receiver) move(ctx context.Context, x *transfer) error {
 	r.Sent()
 	err := x.run(ctx)
 	r.Answered()
-	if err == nil && x.takeRest() != nil {
-		if err = x.abort(x.bad); err == nil {
-			err = x.bad
-		}
+	if err == nil {
+		err = x.verified()
 	}
 	x.stop()
 	if err != nil {

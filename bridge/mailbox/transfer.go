@@ -26,6 +26,9 @@ type transfer struct {
 	staged  []byte         // … through this memory of the port …
 	filled  uint64         // … where those of so many lists to the device are, …
 	taken   uint64         // … or whence those of so many from it came; both owned as id is
+	buffer  []byte         // of which a checksum is made, if it is …
+	sum     uint32         // … with those of so many bytes …
+	summed  uint64         // … in it; both owned as id is
 	bad     error          // that of a page of the buffer that could not be copied; likewise
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
@@ -36,6 +39,7 @@ type transfer struct {
 	mu     sync.Mutex
 	ledger proto.Ledger
 	end    abi.Ack // how it failed, or was aborted
+	theirs uint32  // the device's checksum, once all has moved
 
 	clock stallClock // owned by the queue's holder
 }
@@ -58,6 +62,7 @@ func (x *transfer) start(data []byte, ready bool) error {
 			return fmt.Errorf("map %d bytes: %w", len(data), err)
 		}
 		cut = x.h.mailbox.ep.Split(address, uint64(len(data)))
+		cut.Sum = x.h.ch.verify.Load()
 	}
 	if x.paced() || x.staged != nil && x.h.mailbox.ep.Hello.Capabilities&abi.CapRounds != 0 {
 		cut.Most = partOf(cut.Size)
@@ -65,6 +70,7 @@ func (x *transfer) start(data []byte, ready bool) error {
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
 	x.filled, x.taken, x.bad = 0, 0, nil
+	x.buffer, x.sum, x.summed = data, 0, 0
 	x.fill()
 	if x.bad != nil {
 		x.stop()
@@ -103,6 +109,7 @@ func (x *transfer) letGo() {
 // stop gives the buffer back: the device does not touch it any more.
 func (x *transfer) stop() {
 	x.h.flying.Store(0)
+	x.buffer = nil
 	held := x.region != nil
 	if x.staged != nil {
 		x.h.mailbox.ep.dev.stager.Unstage(x.staged)
@@ -222,6 +229,9 @@ func (h *sender) offerLists(ctx context.Context, x *transfer) error {
 		err = x.run(ctx)
 		r.Answered()
 	}
+	if err == nil {
+		err = x.verified()
+	}
 	if err == nil && stateOf(h.word.Load()) == proto.StateComplete { // else another host took it
 		h.act(proto.PutFin)
 		err = h.putNote(abi.TypeFin, x.id)
@@ -310,7 +320,7 @@ func (x *transfer) run(ctx context.Context) error {
 		switch {
 		case x.bad != nil:
 			return x.abort(x.bad)
-		case x.fill() || x.take():
+		case x.fill() || x.take() || x.add():
 			x.h.mailbox.poll()
 		case x.assist(ctx):
 		case full:

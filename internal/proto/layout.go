@@ -22,7 +22,7 @@ var ErrABI = errors.New("another ABI")
 
 // Capabilities are those that this host uses where the device has them.
 const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns | abi.CapRounds | abi.CapReady |
-	abi.CapNames
+	abi.CapNames | abi.CapSum
 
 const (
 	beatMSMax = 1 << 20

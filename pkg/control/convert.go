@@ -77,6 +77,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 		Repeated:    c.Repeated,
 		Sleeps:      c.Sleeps,
 		Registered:  c.Registered,
+		Corrupt:     c.Corrupt,
 
 		WaitingH2D:   int32(c.Waiting.H2D),
 		WaitingD2H:   int32(c.Waiting.D2H),

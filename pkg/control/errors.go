@@ -67,6 +67,7 @@ var meanings = []meaning{
 	{"SHUTDOWN", ErrShutdown, codes.Unavailable},
 	{"SCHEME", nfcomms.ErrScheme, codes.InvalidArgument},
 	{"OPTION", nfcomms.ErrOption, codes.InvalidArgument},
+	{"CORRUPT", nfcomms.ErrCorrupt, codes.DataLoss},
 	{"SIZE", nfcomms.ErrSize, codes.InvalidArgument},
 	{"NO_FABRIC", ErrNoFabric, codes.FailedPrecondition},
 	{"LINK_DOWN", nfcomms.ErrLinkDown, codes.FailedPrecondition},

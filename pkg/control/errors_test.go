@@ -57,6 +57,7 @@ var sentinels = map[string]error{
 	"nfcomms.ErrOption":        nfcomms.ErrOption,
 	"nfcomms.ErrSize":          nfcomms.ErrSize,
 	"nfcomms.ErrPointers":      nfcomms.ErrPointers,
+	"nfcomms.ErrCorrupt":       nfcomms.ErrCorrupt,
 	"nfcomms.ErrStalled":       nfcomms.ErrStalled,
 	"control.ErrNoDevice":      control.ErrNoDevice,
 	"control.ErrNoProcess":     control.ErrNoProcess,

@@ -114,6 +114,18 @@ func (c *Channel) Next(ctx context.Context) (Offer, error) {
 	return o, c.fail(opNext, err)
 }
 
+// Verify turns the checksums of the channel's later transfers on or off. With them both ends compute
+// the CRC32C of a transfer: the host of the caller's bytes, the device of those in its memory, before
+// the commit. If they differ the transfer is aborted, and its error is ErrCorrupt. Such a transfer goes
+// by lists, not as an eager one. Messages have none. ErrNotSupported where the device or the back end
+// cannot, and for a channel to another host.
+func (c *Channel) Verify(on bool) error {
+	if v, ok := c.ch.(interface{ Verify(on bool) error }); ok {
+		return c.fail(opVerify, v.Verify(on))
+	}
+	return c.fail(opVerify, ErrNotSupported)
+}
+
 // CloseSend closes the h2d half: pending sends end with ErrClosed, and the
 // device's process sees the close. It is idempotent.
 func (c *Channel) CloseSend() error {

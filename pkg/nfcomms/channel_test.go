@@ -232,3 +232,12 @@ func TestTyped(t *testing.T) {
 	assert.Equal(t, want, got)
 	wait()
 }
+
+// TestVerify: a back end without checksums refuses them. That of the simulated device has them.
+func TestVerify(t *testing.T) {
+	ch, _ := channel(t)
+	var op *OpError
+	require.ErrorAs(t, ch.Verify(true), &op)
+	require.Equal(t, "verify", op.Op)
+	require.ErrorIs(t, op, ErrNotSupported)
+}

@@ -54,18 +54,14 @@ type (
 	FabricPlace = abi.Node
 	// FabricState is a fabric at one moment.
 	FabricState = bridge.FabricState
-	// FabricNodeState is what is known of a node.
-	FabricNodeState = bridge.FabricNodeState
-	// FabricLinkState is one end of a link.
-	FabricLinkState = bridge.FabricLinkState
+	// FabricHop is a step of a route.
+	FabricHop = bridge.FabricHop
 	// FabricWindow names memory at a node that others put to and get from.
 	FabricWindow = bridge.FabricWindow
 	// HostWindow is memory of this process that others put to and get from.
 	HostWindow = bridge.HostWindow
 	// WindowAccess is what others may do with a window.
 	WindowAccess = bridge.WindowAccess
-	// FabricHop is a step of a route.
-	FabricHop = bridge.FabricHop
 	// LinkTest is the result of a test of a link.
 	LinkTest = bridge.LinkTest
 	// Found is a device that can be opened here, or one that cannot with the reason.

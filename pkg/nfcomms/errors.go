@@ -42,6 +42,7 @@ const (
 	opSendStriped    = "send striped"
 	opReceiveStriped = "receive striped"
 	opNext           = "next"
+	opVerify         = "verify"
 	opWait           = "wait"
 	opChan           = "typed channel"
 	opSelect         = "select"
@@ -84,6 +85,7 @@ var (
 	ErrDeviceLost    = bridge.ErrDeviceLost
 	ErrFault         = bridge.ErrFault
 	ErrStalled       = bridge.ErrStalled
+	ErrCorrupt       = bridge.ErrCorrupt
 	ErrScheme        = bridge.ErrScheme
 	ErrOption        = bridge.ErrOption
 	ErrLinkDown      = bridge.ErrLinkDown

@@ -571,3 +571,16 @@ func TestChannelsAfterAResetThatTimedOut(t *testing.T) {
 	_, err = dev.Subscribe(background(t), Loopback)
 	require.NoError(t, err)
 }
+
+// TestSimVerify: transfers are compared here, and lists show it: none is eager.
+func TestSimVerify(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	require.NoError(t, ch.Verify(true))
+	data, back := []byte("some bytes"), make([]byte, 10)
+	require.NoError(t, ch.SendInd(ctx, data))
+	_, err := ch.ReceiveInd(ctx, back)
+	require.NoError(t, err)
+	require.Equal(t, data, back)
+	require.EqualValues(t, 2, ch.Stats().Lists)
+}

@@ -239,7 +239,9 @@ type ChannelStats struct {
 	// The same of transfers from device to host.
 	InFlightD2H int32 `protobuf:"varint,13,opt,name=in_flight_d2h,json=inFlightD2h,proto3" json:"in_flight_d2h,omitempty"`
 	// Transfers that were begun with registered memory.
-	Registered    uint64 `protobuf:"varint,14,opt,name=registered,proto3" json:"registered,omitempty"`
+	Registered uint64 `protobuf:"varint,14,opt,name=registered,proto3" json:"registered,omitempty"`
+	// Transfers whose checksums at both ends differed.
+	Corrupt       uint64 `protobuf:"varint,15,opt,name=corrupt,proto3" json:"corrupt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -372,6 +374,13 @@ func (x *ChannelStats) GetRegistered() uint64 {
 	return 0
 }
 
+func (x *ChannelStats) GetCorrupt() uint64 {
+	if x != nil {
+		return x.Corrupt
+	}
+	return 0
+}
+
 var File_nfcomms_v1_types_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_types_proto_rawDesc = "" +
@@ -384,7 +393,7 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\tPathStats\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\xac\x04\n" +
+	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\xc6\x04\n" +
 	"\fChannelStats\x124\n" +
 	"\n" +
 	"direct_h2d\x18\x01 \x01(\v2\x15.nfcomms.v1.PathStatsR\tdirectH2d\x124\n" +
@@ -406,7 +415,8 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\rin_flight_d2h\x18\r \x01(\x05R\vinFlightD2h\x12\x1e\n" +
 	"\n" +
 	"registered\x18\x0e \x01(\x04R\n" +
-	"registered*\x84\x01\n" +
+	"registered\x12\x18\n" +
+	"\acorrupt\x18\x0f \x01(\x04R\acorrupt*\x84\x01\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHANGE_SNAPSHOT\x10\x01\x12\x11\n" +
