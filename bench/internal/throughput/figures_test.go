@@ -45,3 +45,15 @@ func TestConclude(t *testing.T) {
 	}, worst)
 	require.Empty(t, r.crowdGoal("h2d", 1), "there is no other number of targets")
 }
+
+// TestChecksumColumns: the rate with checksums is of the second pass, and the cost is the part that is missing.
+func TestChecksumColumns(t *testing.T) {
+	test := func(plain, summed time.Duration) exchange {
+		return exchange{moved: [2]time.Duration{plain, 1}, summed: [2]time.Duration{summed, 0}, sumCPU: 600, compared: 1000}
+	}
+	pt := &point{1, 100, []exchange{test(100, 200), test(100, 125), test(100, 400)}}
+	p := pt.report(0, 1000)
+	require.InDeltaSlice(t, []float64{(5 + 8 + 2.5) / 3, 0.3, 0.5, 0.2, 0.75},
+		[]float64{p.SummedGBs.Mean, p.SumCPUSPerGB, p.SumCost.Median, p.SumCost.Min, p.SumCost.Max}, 1e-9)
+	require.Nil(t, pt.report(1, 1000).SummedGBs, "nobody asked")
+}

@@ -95,20 +95,30 @@ func (r *Report) crowdGoal(direction string, targets int) []cli.Goal {
 // report summarises one direction of a point.
 func (pt *point) report(direction, payload int) Point {
 	tp := Point{Direction: compare.Directions[direction], Targets: pt.targets, Size: pt.size, Verified: len(pt.tests) > 0}
-	var rate, memcpy, gbit []float64
-	var wall, cpu time.Duration
+	var rate, memcpy, gbit, summed, cost []float64
+	var wall, cpu, sumCPU time.Duration
 	for _, e := range pt.tests {
 		g := cli.GBs(payload, e.moved[direction])
 		rate = append(rate, g)
 		gbit = append(gbit, 8*g)
 		memcpy = append(memcpy, cli.GBs(payload, e.copied[direction]))
+		if took := e.summed[direction]; took > 0 {
+			s := cli.GBs(payload, took)
+			summed, cost = append(summed, s), append(cost, 1-s/g)
+		}
 		tp.VerifiedBytes += e.compared
 		tp.Verified = tp.Verified && e.compared == payload
 		wall += e.moved[direction]
 		cpu += e.cpu
+		sumCPU += e.sumCPU
 	}
-	n := float64(len(pt.tests))
 	tp.GBs, tp.GbitS, tp.MemcpyGBs = stat.Summarise(rate), stat.Summarise(gbit), stat.Summarise(memcpy)
+	n := float64(len(pt.tests))
+	if len(summed) > 0 {
+		s, c := stat.Summarise(summed), stat.SpreadOf(cost)
+		tp.SummedGBs, tp.SumCost = &s, &c
+		tp.SumCPUSPerGB = float64(sumCPU) / n / float64(2*payload)
+	}
 	tp.OverMemcpy = stat.SpreadOf(stat.Pairwise(rate, memcpy))
 	tp.WallS = wall.Seconds() / n
 	tp.CPUSPerGB = float64(cpu) / n / float64(2*payload)

@@ -3,6 +3,7 @@ package throughput
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +19,7 @@ type bulkTest struct {
 	chans     []*nfcomms.Channel
 	sent, got []byte
 	tests     uint64 // run so far: each moves other bytes
+	sums      bool   // each moves them with checksums, too
 	// staging stands for the device's memory in the memcpy beside.
 	staging []byte
 }
@@ -25,6 +27,8 @@ type bulkTest struct {
 // exchange is what one test took.
 type exchange struct {
 	moved    [2]time.Duration // by direction, in the calls alone
+	summed   [2]time.Duration // the same with checksums, if those were asked for
+	sumCPU   time.Duration    // … both directions
 	copied   [2]time.Duration // memcpy of the same messages
 	cpu      time.Duration    // both directions
 	compared int              // bytes that came back and are what was sent
@@ -33,21 +37,15 @@ type exchange struct {
 // run moves the payload in messages of size bytes over the given number of
 // targets, and compares every byte afterwards.
 func (b *bulkTest) run(ctx context.Context, targets, size int) (e exchange, err error) {
-	b.tests++
-	compare.FillPattern(b.sent, b.tests)
-	clear(b.got)
-	cpu := cli.CPUTime()
-	for off := 0; off < len(b.sent); off += targets * size {
-		end := min(off+targets*size, len(b.sent))
-		chans := b.chans[:(end-off+size-1)/size]
-		if err := e.group(ctx, b.sent[off:end], b.got[off:end], chans); err != nil {
+	if b.sums {
+		summed, err := b.withSums(ctx, targets, size)
+		if err != nil {
 			return e, err
 		}
+		e.summed, e.sumCPU = summed.moved, summed.cpu
 	}
-	e.cpu = cli.CPUTime() - cpu
-	if e.compared = compare.SamePrefix(b.sent, b.got); e.compared < len(b.sent) {
-		return e, fmt.Errorf("data came back changed: %s over %d targets: byte %d of %d differs",
-			cli.SizeText(size), targets, e.compared, len(b.sent))
+	if err := b.move(ctx, &e, targets, size); err != nil {
+		return e, err
 	}
 	for off := 0; off < len(b.sent); off += size {
 		end := min(off+size, len(b.sent))
@@ -59,6 +57,41 @@ func (b *bulkTest) run(ctx context.Context, targets, size int) (e exchange, err 
 		e.copied[1] += time.Since(t)
 	}
 	return e, nil
+}
+
+// withSums moves the payload with checksums.
+func (b *bulkTest) withSums(ctx context.Context, targets, size int) (e exchange, err error) {
+	for _, ch := range b.chans {
+		if err := ch.Verify(true); err != nil {
+			return e, err
+		}
+	}
+	err = b.move(ctx, &e, targets, size)
+	for _, ch := range b.chans {
+		err = errors.Join(err, ch.Verify(false))
+	}
+	return e, err
+}
+
+// move moves other bytes than before there and back, and compares them.
+func (b *bulkTest) move(ctx context.Context, e *exchange, targets, size int) error {
+	b.tests++
+	compare.FillPattern(b.sent, b.tests)
+	clear(b.got)
+	cpu := cli.CPUTime()
+	for off := 0; off < len(b.sent); off += targets * size {
+		end := min(off+targets*size, len(b.sent))
+		chans := b.chans[:(end-off+size-1)/size]
+		if err := e.group(ctx, b.sent[off:end], b.got[off:end], chans); err != nil {
+			return err
+		}
+	}
+	e.cpu = cli.CPUTime() - cpu
+	if e.compared = compare.SamePrefix(b.sent, b.got); e.compared < len(b.sent) {
+		return fmt.Errorf("data came back changed: %s over %d targets: byte %d of %d differs",
+			cli.SizeText(size), targets, e.compared, len(b.sent))
+	}
+	return nil
 }
 
 // group sends one message per channel and takes them back.
@@ -88,6 +121,7 @@ func (e *exchange) group(ctx context.Context, sent, got []byte, chans []*nfcomms
 // newBulkTest starts as many loopback processes as will be needed.
 func newBulkTest(ctx context.Context, dev *nfcomms.Device, p Plan) (*bulkTest, error) {
 	b := &bulkTest{
+		sums: p.Checksums,
 		sent: compare.Buffer(p.Payload), got: compare.Buffer(p.Payload), staging: compare.Buffer(p.Sizes[len(p.Sizes)-1]),
 	}
 	for range p.Targets[len(p.Targets)-1] {

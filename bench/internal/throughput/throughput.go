@@ -27,6 +27,7 @@ type options struct {
 	direct  int
 	plot    string
 	short   bool
+	sums    bool
 }
 
 // Plan is what the flags ask for.
@@ -36,6 +37,8 @@ type Plan struct {
 	Targets []int
 	Tests   int
 	Direct  int
+	// Checksums: each test moves the payload once more, with checksums of both ends.
+	Checksums bool
 }
 
 const throughputLong = `The throughput test of the paper: a payload of 100 MB moves one way as messages
@@ -52,6 +55,10 @@ with what was sent, which differs from place to place and from test to test; of
 direct messages the device's count and the bytes received are. A byte that
 differs ends the run with exit code 1 and no report. The memcpy beside it copies
 the same messages of the same payload in the same test, on one core.
+
+With --checksums each test moves its payload a second time, with the CRC32C of
+both ends compared before each commit. The last three columns have that rate, by
+what part it is less, and its CPU time.
 
 Rates are mean ± one standard deviation over the tests. CPU time is of the whole
 process, the simulated device included, over both directions. t0, r∞ and n½ are
@@ -94,6 +101,7 @@ func newThroughput(c *cli.Flags) *cobra.Command {
 	f.IntVar(&o.tests, "tests", 15, "tests of each point (the paper: 150)")
 	f.IntVar(&o.direct, "direct", 100000, "direct messages each way in each test")
 	f.Var(plot.Output(&o.plot), "plot", "write the curves to this SVG file")
+	f.BoolVar(&o.sums, "checksums", false, "move each payload with checksums, too")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: less payload, fewer sizes and tests")
 	return cmd
 }
@@ -131,7 +139,7 @@ func (o options) plan() (p Plan, err error) {
 	}
 	slices.Sort(p.Targets)
 	p.Targets = slices.Compact(p.Targets)
-	p.Tests, p.Direct = o.tests, o.direct
+	p.Tests, p.Direct, p.Checksums = o.tests, o.direct, o.sums
 	switch {
 	case p.Tests < 1:
 		return p, cli.Usagef("--tests %d is less than 1", p.Tests)
@@ -167,6 +175,12 @@ type Point struct {
 	MemcpyGBs stat.Stat `json:"memcpy_gb_s"`
 	// OverMemcpy is the rate over memcpy's of the same test.
 	OverMemcpy stat.Spread `json:"over_memcpy"`
+	// SummedGBs is the rate with checksums in the same tests, and SumCost the part by which it is
+	// less, test by test; absent if nobody asked.
+	SummedGBs *stat.Stat   `json:"checksums_gb_s,omitempty"`
+	SumCost   *stat.Spread `json:"checksums_cost,omitempty"`
+	// SumCPUSPerGB is CPUSPerGB with checksums.
+	SumCPUSPerGB float64 `json:"checksums_cpu_s_per_gb,omitempty"`
 	// WallS is the mean time of a test in seconds.
 	WallS float64 `json:"wall_s"`
 	// CPUSPerGB is CPU seconds per GB moved, both directions together.
@@ -225,11 +239,17 @@ func (r *Report) Table(w io.Writer) {
 	r.Header.Table(w)
 	fmt.Fprintf(w, "Payload %s each way, %d tests a point, %s (%s)\n",
 		cli.SizeText(r.Payload), r.Tests, r.Verification(), r.Device.Label)
-	t := texttable.Numbers("", "message", "Gb/s", "± sd", "GB/s", "memcpy GB/s", "x memcpy (min..max)", "wall", "CPU s/GB")
+	t := texttable.Numbers("", "message", "Gb/s", "± sd", "GB/s", "memcpy GB/s", "x memcpy (min..max)", "wall", "CPU s/GB", "checksums GB/s", "cost (min..max)", "CPU s/GB")
 	for _, p := range r.Points {
+		rate, cost, cpu := "–", "–", "–"
+		if p.SummedGBs != nil {
+			rate = fmt.Sprintf("%.2f", p.SummedGBs.Mean)
+			cost = fmt.Sprintf("%.0f %% (%.0f..%.0f)", 100*p.SumCost.Median, 100*p.SumCost.Min, 100*p.SumCost.Max)
+			cpu = fmt.Sprintf("%.3f", p.SumCPUSPerGB)
+		}
 		t.Add(ConfigText(p.Direction, p.Targets), cli.SizeText(p.Size),
 			fmt.Sprintf("%.2f", p.GbitS.Mean), fmt.Sprintf("%.2f", p.GbitS.SD), fmt.Sprintf("%.2f", p.GBs.Mean),
-			fmt.Sprintf("%.2f", p.MemcpyGBs.Mean), stat.Times(p.OverMemcpy), units.Duration(p.WallS*1e9), fmt.Sprintf("%.3f", p.CPUSPerGB))
+			fmt.Sprintf("%.2f", p.MemcpyGBs.Mean), stat.Times(p.OverMemcpy), units.Duration(p.WallS*1e9), fmt.Sprintf("%.3f", p.CPUSPerGB), rate, cost, cpu)
 	}
 	t.Write(w)
 	fmt.Fprintln(w)
