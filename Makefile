@@ -2,6 +2,7 @@
 GO         ?= go
 FUZZTIME   ?= 2s
 SOAK       ?= 5m
+MUTANTS    ?= 0
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
 CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*/*.[ch])
@@ -173,6 +174,10 @@ bench: deps-build ## every measurement with its pictures into BENCH (bin/bench),
 	@mkdir -p $(BENCH)
 	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/... >$(BENCH)/benchmarks.txt
 	$(GO) run ./bench/nfbench all --out $(BENCH) $(BENCHFLAGS)
+
+.PHONY: mutants
+mutants: deps ## change the code of the protocol in one place at a time, each of which a test must notice; MUTANTS=10: ten of them, others each day
+	@$(GO) run ./internal/mutants --places --slice $(MUTANTS)
 
 .PHONY: mutants-reports
 mutants-reports: deps-build ## seed mistakes in the code of the reports, one at a time, each of which a test must find

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,26 +31,23 @@ func TestMistakesApply(t *testing.T) {
 	}
 }
 
-// TestSomeAreFound: tests find two of the mistakes, others every day; make mutants-reports has all.
-func TestSomeAreFound(t *testing.T) {
-	day := int(time.Now().Unix() / (24 * 60 * 60))
-	for i := range 2 {
-		m := mistakes[(2*day+i)%len(mistakes)]
-		how, err := m.try(t.Context(), root)
-		require.NoError(t, err, "%s: %s", m.file, m.what)
-		t.Logf("%s: %s: %s", m.file, m.what, how)
-	}
+// TestOneIsFound: tests find one of the mistakes, another every day; make mutants-reports has all.
+func TestOneIsFound(t *testing.T) {
+	m := mistakes[int(time.Now().Unix()/(24*60*60))%len(mistakes)]
+	how, err := m.try(t.Context(), root)
+	require.NoError(t, err, "%s: %s", m.file, m.what)
+	t.Logf("%s: %s: %s", m.file, m.what, how)
 }
 
 // TestMissed: a change that no test notices, one that does not compile, tests that do not exist and
 // text that does not occur are not found mistakes.
 func TestMissed(t *testing.T) {
-	m := mistake{file: "internal/mutants/mistake.go", from: "// errNotFound means that", to: "// errNotFound says that", test: "TestMistakesApply"}
+	m := mistake{file: "internal/mutants/mutant.go", from: "// errNotFound means that", to: "// errNotFound says that", test: "TestMistakesApply"}
 	_, err := m.try(t.Context(), root)
 	require.ErrorIs(t, err, errNotFound)
 	m.to = "\nnonsense"
 	_, err = m.try(t.Context(), root)
-	require.ErrorContains(t, err, "FAIL")
+	require.ErrorIs(t, err, errNotBuilt)
 	m.to, m.test = "// x", "TestNoSuch"
 	_, err = m.try(t.Context(), root)
 	require.ErrorContains(t, err, "names no test")
@@ -58,6 +57,122 @@ func TestMissed(t *testing.T) {
 	m.file = "internal/none.go"
 	_, err = m.try(t.Context(), root)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestPlaces: a place of each kind, and no place in comments, texts, declarations and parts of statements.
+func TestPlaces(t *testing.T) {
+	goText := `package p
+
+const limit = 5 < 6
+
+// a < b
+func f(a int) (n int) {
+	if a < 3 && a != 7 {
+		n = g("a < b")
+	}
+	for i := range 9 {
+		n += i
+		h(
+			i + 1,
+		)
+	}
+	panic("x")
+}
+`
+	cText := `#define MANY (1 < 2) \
+	&& 3
+static int f(struct x *p)
+{
+	int n = 0;
+
+	if (p->a > 3) /* a > b */
+		p->b++;
+	atomic_store_explicit(&p->a, n,
+			      memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	return n;
+}
+`
+	for _, c := range []struct {
+		text string
+		c    bool
+		want []string
+	}{
+		{goText, false, []string{`3 comparison turned: "<=" for "<"`, `3 bound plus 1: "7" for "6"`, `7 comparison turned: "<=" for "<"`,
+			`7 bound plus 1: "4" for "3"`, `7 comparison turned: "||" for "&&"`, `7 comparison turned: "==" for "!="`,
+			"8 statement out: \"\" for \"n = g(\\\"a < b\\\")\"", `11 statement out: "" for "n += i"`, `13 bound plus 1: "2" for "1"`}},
+		{cText, true, []string{`7 comparison turned: ">=" for ">"`, `7 bound plus 1: "4" for "3"`, `8 statement out: ";" for "p->b++;"`,
+			`10 order weakened: "memory_order_relaxed" for "memory_order_release"`,
+			`11 order weakened: "memory_order_relaxed" for "memory_order_seq_cst"`,
+			`11 statement out: ";" for "atomic_thread_fence(memory_order_seq_cst);"`}},
+	} {
+		var got []string
+		for _, p := range places(c.text, c.c) {
+			got = append(got, fmt.Sprintf("%d %s: %q for %q", p.line, p.kind, p.after, p.before))
+			require.Equal(t, p.before, c.text[p.at:p.at+len(p.before)])
+		}
+		require.Equal(t, c.want, got)
+	}
+}
+
+// TestFind: there are enough places of each kind, and each one that changes nothing is still there.
+func TestFind(t *testing.T) {
+	all, err := find(root)
+	require.NoError(t, err)
+	kinds, same := map[string]int{}, map[string]bool{}
+	for _, f := range all {
+		kinds[f.kind]++
+		same[f.equivalent()] = true
+	}
+	require.GreaterOrEqual(t, len(all), 150)
+	for _, kind := range []string{turned, bound, out, order} {
+		require.Greater(t, kinds[kind], 25, kind)
+	}
+	for _, e := range equivalents {
+		require.True(t, same[e.why], "no place of %s is %q any more", e.file, e.code)
+	}
+}
+
+// TestNoticed: a changed file in C fails a C test, a conversation or a rule of the tree.
+func TestNoticed(t *testing.T) {
+	top, err := filepath.Abs(root)
+	require.NoError(t, err)
+	require.NoError(t, copyTree(top))
+	for _, c := range []struct {
+		tests
+		file, from, to, how string
+	}{
+		{tests{"kmod/test", "access_test"}, "kmod/core/access.c", "bar == NFC_BAR_MSIX ||", "", "access_test: what_is_the_drivers_is_not_written"},
+		{tests{"kmod/test", "talk"}, "kmod/core/half.c", "next_d2h - 1", "next_d2h - 2", "TestTalk/"},
+		{tests{"internal/lint", "TestBarriersHavePartners"}, "firmware/core/calls.h", "memory_order_acquire", "memory_order_relaxed", "TestBarriersHavePartners"},
+	} {
+		text, err := os.ReadFile(filepath.Join(root, c.file))
+		require.NoError(t, err)
+		require.Contains(t, string(text), c.from)
+		how, err := c.try(t.Context(), top, c.file, strings.Replace(string(text), c.from, c.to, 1))
+		require.NoError(t, err)
+		require.Contains(t, how, c.how)
+	}
+	_, err = tests{"kmod/test", "access_test"}.try(t.Context(), top, "kmod/core/access.c", "nonsense")
+	require.ErrorIs(t, err, errNotBuilt)
+}
+
+// TestRotate: each day has other changes, until all were there.
+func TestRotate(t *testing.T) {
+	all := make([]change, 7)
+	for i := range all {
+		all[i].name = fmt.Sprint(i)
+	}
+	seen := map[string]bool{}
+	for day := range 4 {
+		slice := rotate(all, 2, time.Unix(int64(day)*24*60*60, 0))
+		require.Len(t, slice, 2)
+		for _, c := range slice {
+			seen[c.name] = true
+		}
+	}
+	require.Len(t, seen, 7)
+	require.Len(t, rotate(all, 0, time.Time{}), 7)
 }
 
 func TestList(t *testing.T) {

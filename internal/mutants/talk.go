@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/proto/talk"
+)
+
+// converse plays the conversations to a program, then takes it through a walk of some thousand steps,
+// as TestTalk, TestWalk and TestWalkDevice of internal/proto do. It returns the first that fails.
+func converse(root, folder, program string) (how string, err error) {
+	list, err := talk.Load(os.DirFS(filepath.Join(root, "internal/proto/testdata")), proto.Default())
+	if err != nil {
+		return "", err
+	}
+	p, err := talk.Start("sh", "-c", `ulimit -t 8; exec "$0"`, program)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = p.Close() }() // a change may have ended it
+	module := folder == "kmod/test"
+	for _, c := range list {
+		switch {
+		case module && c.DeviceOnly == "":
+			err = talk.PlayHost(c, p)
+		case !module && c.HostOnly == "":
+			err = talk.PlayDevice(c, p)
+		}
+		if err != nil {
+			return "TestTalk/" + c.Name, nil
+		}
+	}
+	if module {
+		return walkModule(p)
+	}
+	w := talk.NewDeviceWalk(proto.DefaultDevice(), p, 1)
+	for i := range 2000 {
+		if w.Step() != nil {
+			return fmt.Sprintf("TestWalkDevice, step %d", i), nil
+		}
+	}
+	return "", errNotFound
+}
+
+// walkModule names the step of a walk in which table and module part.
+func walkModule(p *talk.Program) (string, error) {
+	w := talk.NewWalk(proto.Default(), 1)
+	for i := range 20000 {
+		line := w.Next()
+		answers, err := p.Exchange([]string{line.Text})
+		if err != nil || !line.Agrees(answers[0]) {
+			return fmt.Sprintf("TestWalk, step %d", i), nil
+		}
+	}
+	return "", errNotFound
+}
