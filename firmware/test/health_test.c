@@ -92,6 +92,13 @@ CASE(sensors_are_believed)
 		CHECK_EQ(nfc_health_step(&h, none, 3u << 2 * part),
 			 broken(2 * part));
 	}
+	struct nfc_health h = { 0 };
+	uint64_t refused[NFC_SIGNS] = { [NFC_SIGN_REFUSED] = 1 };
+
+	/* A sign of the same level makes it wait for no second heartbeat. */
+	CHECK_EQ(nfc_health_step(&h, refused,
+				 NFC_DIAG_SICK << NFC_DIAG_MEMORY_SHIFT),
+		 sick(NFC_DIAG_MEMORY_SHIFT));
 }
 
 /* ---- on a device ---- */
@@ -156,7 +163,7 @@ CASE(memory_that_is_used_up_is_sick)
 	suffer(r, 1, 100 * RIG_PAGE); /* more than there ever was */
 	CHECK_EQ(word_after(r, 1), VALID);
 	host_start(r, take_memory, 1);
-	suffer(r, 1, 2 * RIG_PAGE);
+	suffer(r, 1, 3 * RIG_PAGE); /* as much as there is when it is empty */
 	CHECK_EQ(rig_heartbeat(r).diagnostic, sick(NFC_DIAG_MEMORY_SHIFT));
 	CHECK_EQ(word_after(r, CLEAR + 1), VALID);
 	rig_free(r);

@@ -198,6 +198,9 @@ CASE(a_closed_half_refuses)
 	sent = host_direct(p.near, p.at_near, &byte, 1);
 	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
 			NFC_STATE_FAILED, NFC_ECLOSED);
+	rig_detach(p.far); /* a half closes once */
+	p.far = NULL;
+	host_expect_close(p.near, p.at_near, 1 << NFC_D2H);
 	pair_free(&p);
 }
 
