@@ -16,7 +16,7 @@ func TestModels(t *testing.T) {
 				f, err := m.Search(p, m.Defines, nil)
 				require.NoError(t, err)
 				require.Empty(t, f.Error, "%s", f.Chart)
-				t.Logf("%s: %d states, depth %d, %v", properties[p].name, f.States, f.Depth, f.Time)
+				t.Logf("%s: %d states, depth %d, %v", properties[p].name, f.States, f.Depth, f.Processor)
 			}
 			f, err := m.Refute(&m.Broken[0])
 			require.NoError(t, err)

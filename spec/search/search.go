@@ -31,9 +31,9 @@ func Properties() int { return len(properties) }
 // Found is the result of one search.
 type Found struct {
 	States, Depth int
-	Time          time.Duration
-	Error         string // the property that does not hold, in SPIN's words; empty: it holds
-	Chart         string // the counterexample
+	Processor     time.Duration // of SPIN, the compiler and the search
+	Error         string        // the property that does not hold, in SPIN's words; empty: it holds
+	Chart         string        // the counterexample
 }
 
 // Search runs SPIN on a model with further defines, or on a broken variant of it, for one property.
@@ -59,24 +59,26 @@ func (m *Model) Search(property int, defines []string, broken *Broken) (*Found, 
 	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}
-	if _, err := command(dir, "spin", append(append([]string{"-a"}, args...), "model.pml")...); err != nil {
-		return nil, err
-	}
-	if _, err := command(dir, "gcc", append(flags, optimize(defines, m), "-w", "-o", "pan", "pan.c")...); err != nil {
-		return nil, err
-	}
-	begin := time.Now()
-	text, err := command(dir, "./pan", append([]string{"-m200000", "-w20"}, properties[property].run...)...)
-	if err != nil {
-		return nil, err
+	var text []byte
+	var used time.Duration
+	for _, c := range [][]string{
+		append(append([]string{"spin", "-a"}, args...), "model.pml"),
+		append(append([]string{"gcc"}, flags...), optimize(defines, m), "-w", "-o", "pan", "pan.c"),
+		append([]string{"./pan", "-m200000", "-w20"}, properties[property].run...),
+	} {
+		var took time.Duration
+		if text, took, err = command(dir, c[0], c[1:]...); err != nil {
+			return nil, err
+		}
+		used += took
 	}
 	f, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	f.Time = time.Since(begin)
+	f.Processor = used
 	if f.Error != "" {
-		replay, err := command(dir, "spin", append(append([]string{"-t", "-T", "-p", "-s", "-r"}, args...), "model.pml")...)
+		replay, _, err := command(dir, "spin", append(append([]string{"-t", "-T", "-p", "-s", "-r"}, args...), "model.pml")...)
 		if err != nil {
 			return nil, err
 		}
@@ -132,15 +134,15 @@ func (b *Broken) change(hostRows []proto.Row, deviceRows []proto.DeviceRow) erro
 	return nil
 }
 
-// command runs a program in a folder.
-func command(dir, name string, args ...string) ([]byte, error) {
+// command runs a program in a folder. It returns its output and its processor time.
+func command(dir, name string, args ...string) ([]byte, time.Duration, error) {
 	c := exec.Command(name, args...)
 	c.Dir = dir
 	text, err := c.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", name, err, text)
+		return nil, 0, fmt.Errorf("%s: %w: %s", name, err, text)
 	}
-	return text, nil
+	return text, c.ProcessState.UserTime() + c.ProcessState.SystemTime(), nil
 }
 
 var (

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nfcomms/nfcomms/spec/search"
 )
@@ -24,7 +25,7 @@ func main() {
 
 func run(quick bool, charts string) error {
 	models := search.Models()
-	refuted := 0
+	refuted, used := 0, time.Duration(0)
 	for _, m := range models {
 		defines := m.Defines
 		if !quick {
@@ -38,7 +39,8 @@ func run(quick bool, charts string) error {
 			if f.Error != "" {
 				return fmt.Errorf("%s: %s\n\n%s", m.Name, f.Error, f.Chart)
 			}
-			fmt.Printf("%-32s %10d states, depth %5d, %v\n", m.Name, f.States, f.Depth, f.Time.Round(1e6))
+			used += f.Processor
+			fmt.Printf("%-32s %10d states, depth %5d, %6.1f s of processor time\n", m.Name, f.States, f.Depth, f.Processor.Seconds())
 		}
 		for i := range m.Broken {
 			b := &m.Broken[i]
@@ -46,6 +48,7 @@ func run(quick bool, charts string) error {
 			if err != nil {
 				return err
 			}
+			used += f.Processor
 			refuted++
 			fmt.Printf("  refuted after %6d states: %s\n", f.States, b.Name)
 			if err := write(charts, &m, b, f); err != nil {
@@ -53,6 +56,7 @@ func run(quick bool, charts string) error {
 			}
 		}
 	}
+	fmt.Printf("%.0f s of processor time\n", used.Seconds())
 	fmt.Printf("%d models, %d properties, %d broken variants refuted\n", len(models), len(models)*search.Properties(), refuted)
 	return nil
 }
