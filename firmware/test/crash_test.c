@@ -112,6 +112,25 @@ CASE(a_process_that_crashes_ends_alone)
 	crash_all(2, true);
 }
 
+/* A program that crashes before it calls the firmware ends alone, too. */
+CASE(a_process_that_crashes_at_once)
+{
+	static struct stage s;
+	struct shape shape = { .islands = 1, .managers = 1 };
+	struct nfc_control c = {
+		.op = NFC_CONTROL_START, .a = FIRST, .b = 1, .name = "early"
+	};
+
+	memset(&s, 0, sizeof(s));
+	s.shape = &shape;
+	s.r.config = stage_config(&shape);
+	prepare_device(&s);
+	CHECK_EQ(stage_ask(&s, &c), 0);
+	others_live(&s);
+	CHECK(stage_close(&s));
+	free(s.r.received);
+}
+
 /* An image's file is there as long as the image. */
 CASE(an_image_is_kept_as_it_came)
 {

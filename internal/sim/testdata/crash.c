@@ -126,4 +126,5 @@ static void crash_main(struct nfc_process *self)
 	}
 }
 
-NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "crash", crash_main });
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "crash", crash_main },
+	     { NFC_PROGRAM_ABI, 0, "early", wild });
