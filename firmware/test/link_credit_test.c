@@ -240,6 +240,7 @@ static uint32_t resumes_at(uint32_t yellow)
 		}
 	}
 	CHECK(b->count[NFC_LINK_RECEIVED] > before);
+	CHECK(b->count[NFC_LINK_WORDS_TAKEN] > b->count[NFC_LINK_RECEIVED]);
 	CHECK_EQ(b->count[NFC_LINK_OVERRUNS], 0);
 	link_rig_free(r);
 	return held;

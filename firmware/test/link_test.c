@@ -27,6 +27,21 @@ CASE(checksum_is_crc32c)
 	}
 }
 
+CASE(words_go_round_the_end_of_a_fifo)
+{
+	struct nfc_word memory[128], in[8], out[8] = { 0 };
+	struct nfc_fifo f;
+
+	CHECK(nfc_fifo_size(16) <= sizeof(memory));
+	nfc_fifo_init(&f, 16, memory);
+	for (uint32_t i = 0; i < 8; i++)
+		in[i] = link_rig_word(1, i);
+	f.end = 12;
+	nfc_fifo_write(&f, 0, in, 8);
+	nfc_fifo_read(&f, 12, out, 8);
+	CHECK(!memcmp(in, out, sizeof(in)));
+}
+
 /* A pass that copies: the same bytes, their checksum, and whether one word begins so. */
 CASE(copies_are_summed)
 {
