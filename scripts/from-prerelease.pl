@@ -92,7 +92,7 @@ for my $file (@ARGV) {
 	my $line = 0;
 	for (split /\n/, $s) {
 		$line++;
-		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
+		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
 		print "$file:$line: by hand, see CHANGELOG.md: $_\n";
 		$wrong = 1;
 	}

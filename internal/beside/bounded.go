@@ -37,7 +37,7 @@ type Bounds struct {
 var Waits = []string{
 	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd",
 	"Channel.SendIndFunc", "Device.Alloc", "HostWindow.Revoke", "Instance.Close", "Listener.Close", "Supervisor.Run",
-	"functions.AsSender", "functions.Select", "functions.SelectDefault", "functions.Striped",
+	"functions.Select", "functions.SelectDefault", "functions.Striped",
 	"functions.TrySend", "functions.TrySendInd",
 }
 

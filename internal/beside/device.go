@@ -195,23 +195,6 @@ func (f functions) TryOffer() (bool, error) {
 	return nfcomms.OfferCase(f.w.channels[1], nil).Try()
 }
 
-func (f functions) AsReceiver(ctx context.Context) error {
-	messages, end := nfcomms.AsReceiver(ctx, f.w.channels[0])
-	for range messages {
-	}
-	return end()
-}
-
-func (f functions) AsSender(ctx context.Context) error {
-	messages, end := nfcomms.AsSender(ctx, f.w.channels[1])
-	select {
-	case messages <- []byte("sent"):
-	case <-ctx.Done():
-	}
-	close(messages)
-	return end()
-}
-
 func (f functions) Striped(ctx context.Context) error {
 	return nfcomms.SendStriped(ctx, f.w.bytes(), 64, f.w.channels...)
 }

@@ -31,8 +31,6 @@ type Channel struct {
 	queue [2]queue
 	// countdowns say which calls are measured; nil until a tracer is there.
 	countdowns [callKinds]atomic.Pointer[countdown]
-	// adapter ends the receiver adapter, if there is one.
-	adapter atomic.Pointer[context.CancelCauseFunc]
 	// receiveClosed: the d2h half was closed here.
 	receiveClosed atomic.Bool
 	// sendClosed: the h2d half was closed here.
@@ -137,7 +135,7 @@ func (c *Channel) CloseSend() error {
 // CloseReceive closes the d2h half, as CloseSend. It waits for a function that
 // works in an extended rendezvous, which therefore must not call it.
 func (c *Channel) CloseReceive() error {
-	c.endAdapter()
+	c.receiveClosed.Store(true)
 	defer c.leave()
 	return c.fail(opCloseReceive, c.ch.CloseReceive())
 }
@@ -154,7 +152,7 @@ func (c *Channel) leave() {
 // that is lost, see Channel.
 func (c *Channel) Close() error {
 	c.sendClosed.Store(true)
-	c.endAdapter()
+	c.receiveClosed.Store(true)
 	defer c.leave()
 	return c.fail(opClose, c.ch.Close())
 }

@@ -19,9 +19,8 @@
 // was delivered and the call returns nil, or it was withdrawn and the error is
 // ErrWithdrawn. Device.Run starts a program with channels to all of its ports, a
 // Supervisor keeps programs running across resets. ChanOf gives a channel a type, Select waits for device channels
-// and Go channels at once, futures go on without their caller, AsReceiver and
-// AsSender make native channels, SendStriped spreads one buffer over several
-// targets. Every error is an *OpError; errors.Is finds its reason.
+// and Go channels at once, futures go on without their caller, SendStriped spreads
+// one buffer over several targets. Every error is an *OpError; errors.Is finds its reason.
 //
 // The address "sim:" is a device inside this process that needs no hardware.
 package nfcomms

@@ -17,8 +17,8 @@ type epoch struct {
 	// number is that of Info. Calls carry it, see bridge.InEpoch: what one step of a
 	// method finds is then never given to a step in a later epoch.
 	number uint32
-	// ctx ends before a Reset or Close of this Device begins, as these wait for calls: first
-	// the adapters that hold a message for somebody else must let go of it.
+	// ctx ends before a Reset or Close of this Device begins, and with it the contexts of a
+	// Supervisor's functions.
 	ctx context.Context
 	end context.CancelCauseFunc
 }

@@ -48,8 +48,6 @@ const (
 	opSelect         = "select"
 	opTrace          = "trace"
 	opSupervise      = "supervise"
-	opAsSender       = "sender adapter"
-	opAsReceiver     = "receiver adapter"
 	opFabricState    = "state of the fabric of"
 	opRoute          = "route"
 	opCutLink        = "cut link"

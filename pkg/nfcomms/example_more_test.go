@@ -75,33 +75,6 @@ func ExampleDevice_Alloc() {
 	// Output: 4096 42 2
 }
 
-// Device channels as native Go channels.
-func ExampleAsReceiver() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	dev, ch := open(ctx)
-	defer dev.Close()
-
-	out, sent := nfcomms.AsSender(ctx, ch)
-	in, received := nfcomms.AsReceiver(ctx, ch)
-	go func() {
-		defer close(out)
-		for _, word := range []string{"one", "two", "three"} {
-			out <- []byte(word)
-		}
-	}()
-	for range 3 {
-		fmt.Println(string(<-in))
-	}
-	check(sent()) // every message was delivered
-	check(ch.CloseReceive())
-	check(received()) // a closed channel is the regular end
-	// Output:
-	// one
-	// two
-	// three
-}
-
 // Several devices in one program: each has its own address, targets and epoch.
 func Example_severalDevices() {
 	ctx := context.Background()

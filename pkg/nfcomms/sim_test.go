@@ -367,46 +367,6 @@ func TestSimStripedLedger(t *testing.T) {
 	t.Logf("%d of 500 sends ended early", cancelled)
 }
 
-func TestSimAdaptersEndWithTheDevice(t *testing.T) {
-	ctx := background(t)
-	dev := openSim(t, "sim:")
-	ch := startSim(t, dev, "loopback", 1)[0]
-	in, received := AsReceiver(ctx, ch)
-	out, sent := AsSender(ctx, ch)
-	for range 10 {
-		out <- []byte("round")
-		assert.Equal(t, "round", string(<-in))
-	}
-	require.NoError(t, dev.Close())
-	_, open := <-in
-	assert.False(t, open)
-	require.NoError(t, received())
-	out <- []byte("nobody takes it")
-	close(out)
-	require.ErrorIs(t, sent(), ErrClosed)
-}
-
-// TestSimNothingWaitsForAnAdapter ends everything while an adapter holds, or is
-// about to hold, a message that nobody takes.
-func TestSimNothingWaitsForAnAdapter(t *testing.T) {
-	ctx := background(t)
-	for range 20 {
-		dev := openSim(t, "sim:")
-		closed, reset := startSim(t, dev, "loopback", 1)[0], startSim(t, dev, "loopback", 1)[0]
-		_, closedEnd := AsReceiver(ctx, closed)
-		_, resetEnd := AsReceiver(ctx, reset)
-		require.NoError(t, closed.Send(ctx, []byte("held")))
-		require.NoError(t, reset.Send(ctx, []byte("held")))
-		require.NoError(t, closed.Close())
-		require.NoError(t, closedEnd())
-		require.NoError(t, dev.Reset(ctx))
-		require.ErrorIs(t, resetEnd(), ErrDeviceLost)
-		_, end := AsReceiver(ctx, startSim(t, dev, "loopback", 1)[0])
-		require.NoError(t, dev.Close())
-		require.NoError(t, end())
-	}
-}
-
 func TestSimResetEndsPendingCalls(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
