@@ -13,7 +13,7 @@ product() {
 			-e '^bridge/bridgetest/' -e '^cmd/nfsim/internal/vfioclient/' -e '^internal/beside/' \
 			-e '^internal/command/' -e '^internal/commandtest/' -e '^internal/lint/' \
 			-e '^internal/litmus/' -e '^internal/mirror/' -e '^internal/mutants/' -e '^internal/prom/' \
-			-e '^internal/proofs/' -e '^internal/proto/device_' -e '^internal/proto/talk/' \
+			-e '^internal/pattern/' -e '^internal/proofs/' -e '^internal/proto/device_' -e '^internal/proto/talk/' \
 			-e '^internal/scripted/' -e '^internal/spectest/' -e '^internal/support/' \
 			-e '^internal/testcert/' -e '^internal/testrun/' -e '^internal/vmtest/' -e '^kmod/lib/example/' \
 			-e '^spec/'

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 // endless is more sends than a round takes.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 // postedCases are about a host that waits for a transfer before the device writes: it may have told

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 // waiting waits for a half as a Select does: when woken it tries, and waits again if it was too

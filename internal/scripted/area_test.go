@@ -12,7 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 // locked runs f with the device standing still.

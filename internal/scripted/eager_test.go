@@ -10,7 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 const eagerSize = 5000

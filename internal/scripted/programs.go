@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 // programs are those of the conformance suite, see Run.

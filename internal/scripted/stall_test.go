@@ -10,8 +10,8 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/pattern"
 )
 
 // quickStall is a host that soon asks what has become of an offer or a transfer.
