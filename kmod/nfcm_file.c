@@ -39,7 +39,7 @@ static bool removed(struct nfcm_file *file)
 	return READ_ONCE(file->dev->removed);
 }
 
-/* Nothing arrives any more, and nothing returns from a read. */
+/* The device was removed, and no completion is queued, in flight, or held by a read. */
 static bool ended(struct nfcm_file *file)
 {
 	bool over;

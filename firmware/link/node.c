@@ -372,8 +372,3 @@ void nfc_node_sense(struct nfc_node *n, uint32_t word)
 
 	n->sensed = word & ~links & ((1u << NFC_DIAG_SPARE_SHIFT) - 1);
 }
-
-uint32_t nfc_node_word(const struct nfc_node *n)
-{
-	return n->view.record[n->view.self].diagnostic;
-}

@@ -110,8 +110,6 @@ bool nfc_node_reaches(const struct nfc_node *n, uint32_t address);
 void nfc_node_host(struct nfc_node *n);
 /* Levels of parts as sensors read them, links excepted. */
 void nfc_node_sense(struct nfc_node *n, uint32_t word);
-/* The node's own diagnostic word. */
-uint32_t nfc_node_word(const struct nfc_node *n);
 
 /* ---- node.c: for the links of a node ---- */
 
