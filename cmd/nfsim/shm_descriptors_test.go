@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -69,4 +71,35 @@ func TestSharedWithoutDescriptors(t *testing.T) {
 	text, err := os.ReadFile(log)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `level=WARN msg="client refused: no descriptors left, raise the limit of open files"`)
+}
+
+// TestSharedOpenWithoutDescriptors: a device process that runs out of descriptors, at whichever step of
+// attaching a client, refuses it for that reason, and closes no descriptor but its own.
+func TestSharedOpenWithoutDescriptors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	device := startChild(t, "device", "--shm", path)
+	ch := port(t, openShared(t, path), "loopback")
+	held := func() (names []string) {
+		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", device.Process.Pid))
+		require.NoError(t, err)
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before, refused := held(), 0
+	for n := uint64(len(before) + 1); ; n++ {
+		limit := unix.Rlimit{Cur: n, Max: 1024}
+		require.NoError(t, unix.Prlimit(device.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+		dev, err := bridge.Open(t.Context(), "shm:"+path, nil)
+		if err == nil {
+			require.NoError(t, dev.Close())
+			break
+		}
+		refused++
+		require.ErrorIs(t, err, bridge.ErrNoMemory, "%d descriptors", n)
+		require.Eventually(t, func() bool { return slices.Equal(before, held()) }, time.Minute, time.Millisecond, "%v, now %v", before, held())
+	}
+	require.Greater(t, refused, 3)
+	require.NoError(t, ch.Send(t.Context(), []byte("it serves on")))
 }

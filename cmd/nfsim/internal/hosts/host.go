@@ -95,10 +95,12 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwir
 		return nil, abi.ErrNoMemory
 	}
 	h.bus.Master(true)
-	if h.bell, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0); err != nil {
+	bell, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil { // it is [0 0], and those belong to others
 		h.end()
 		return nil, abi.ErrNoMemory
 	}
+	h.bell = bell
 	if h.pidfd, err = watch(c, peer); err != nil {
 		h.end()
 		if spent(err) {
