@@ -46,6 +46,8 @@ func TestBadConfig(t *testing.T) {
 		_, err = Open(background(t), name, Options{})
 		require.ErrorIs(t, err, ErrConfig, name)
 	}
+	_, err := Create("bär", Config{})
+	require.ErrorContains(t, err, "a name has no 'ä'")
 }
 
 func TestNames(t *testing.T) {

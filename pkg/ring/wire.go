@@ -54,7 +54,7 @@ func checkName(name string) error {
 	if name == "" || len(name) > nameMax {
 		return fmt.Errorf("%w: a name has 1 to %d bytes", ErrConfig, nameMax)
 	}
-	for _, c := range []byte(name) {
+	for _, c := range name {
 		if c <= ' ' || c == '/' || c == '@' || c > '~' {
 			return fmt.Errorf("%w: a name has no %q", ErrConfig, c)
 		}
