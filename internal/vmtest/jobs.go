@@ -173,6 +173,7 @@ var programs = map[string]program{
 	"signal":   clientTest("signal", "2000"),
 	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
+	"unload":   clientTest("unload"),
 	"pairs":    clientTest("pairs"),
 	"fair":     clientTest("fair"),
 	"fuzz":     clientTest("fuzz"),
@@ -276,7 +277,7 @@ var jobs = []job{
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",
-		kernel: "release", device: []string{}, params: loaded, programs: []string{"cycle", "pairs-some"},
+		kernel: "release", device: []string{}, params: loaded, programs: []string{"cycle", "unload", "pairs-some"},
 	},
 	{
 		name: "udev", group: "test", about: "a card is found by its alias, and its node gets its group and its name",

@@ -50,6 +50,10 @@ var campaigns = []job{
 		programs: []string{"cycle"}, count: 250,
 	},
 	{
+		name: "unload", about: "unloading the module under twenty clients that come again, so often", kernel: "release", params: loaded,
+		programs: []string{"unload"}, count: 100,
+	},
+	{
 		name: "pairs", about: "two disturbances at once, rounds of each pair", kernel: "release", params: loaded,
 		programs: []string{"pairs-many"}, count: 200,
 	},
