@@ -46,7 +46,7 @@ step() {
 # compile PATCH OBJECTS: without a warning. Objects of earlier patches are not made again.
 compile() {
 	# shellcheck disable=SC2086 # a list
-	if ! make -s -C "$kdir" M="$tree/$driver" W=1 KCPPFLAGS="-I$tree/include" CONFIG_NFCOMMS=m \
+	if ! MAKEFLAGS= make -s -C "$kdir" M="$tree/$driver" W=1 KCPPFLAGS="-I$tree/include" CONFIG_NFCOMMS=m \
 		PAHOLE_VERSION= CONFIG_PAHOLE_VERSION= $2 >"$out/log" 2>&1 || [ -s "$out/log" ]; then
 		echo "series: $1 does not compile:"
 		cat "$out/log"
@@ -56,7 +56,7 @@ compile() {
 
 # style PATCH: trace.h is as trace headers are, and patch 1 has the entry in MAINTAINERS for all.
 style() {
-	perl "$checkpatch" --no-tree --strict --quiet --ignore "FILE_PATH_CHANGES,CAMELCASE,$TRACE_IGNORE" "$1" || bad=1
+	perl "$checkpatch" --no-tree --strict --quiet --ignore "FILE_PATH_CHANGES,CAMELCASE,$TRACE_IGNORE" "$1" 2>"$out/log" || { cat "$out/log" && bad=1; }
 }
 
 series/make.sh "$(dirname "$checkpatch")/.." "$out" >"$out.log" || { cat "$out.log"; exit 1; }
