@@ -27,6 +27,7 @@ enum {
 	FILES = 6,
 	CHANNELS = 8, /* per file, that the fuzzer remembers */
 	MEMORY = 2 << 20,
+	REGION = MEMORY / 8,
 	CALLS = 20000, /* without an argument */
 	ERRNO_COUNT = 134,
 	USERS = 64, /* values of user_data */
@@ -238,28 +239,60 @@ static void do_read(struct slot *s)
 	__atomic_fetch_add(&s->completed, n / sizeof(*c), __ATOMIC_RELAXED);
 }
 
-/* Any of our ioctls, or one that is not ours, with any bytes. */
+/* One of a few regions, which transfers find, and which meet if they are long. */
+static void aim_region(uint64_t *words, unsigned long nr, uint64_t *rng)
+{
+	struct nfcomms_register r = {
+		.size = _IOC_SIZE(nr),
+		.address = (uintptr_t)memory + next_random(rng) % 8 * REGION,
+		.length = 1 + next_random(rng) % (REGION + NFC_PAGE_SIZE),
+	};
+	struct nfcomms_unregister u = { .size = r.size, .address = r.address };
+
+	if (nr == NFCOMMS_IOC_REGISTER)
+		memcpy(words, &r, sizeof(r));
+	else
+		memcpy(words, &u, sizeof(u));
+}
+
+/*
+ * Any of our ioctls, or one that is not ours, with any bytes. Not RESET, which ends all
+ * that others do, nor SETUP, after which completions have another size.
+ */
 static void do_nonsense(struct slot *s, uint64_t *rng)
 {
 	static const unsigned long known[] = {
-		NFCOMMS_IOC_INFO, NFCOMMS_IOC_HEALTH, NFCOMMS_IOC_SUBMIT,
-		NFCOMMS_IOC_CANCEL, NFCOMMS_IOC_CHANNEL
+		NFCOMMS_IOC_INFO,     NFCOMMS_IOC_HEALTH,
+		NFCOMMS_IOC_SUBMIT,   NFCOMMS_IOC_CALL,
+		NFCOMMS_IOC_CANCEL,   NFCOMMS_IOC_CHANNEL,
+		NFCOMMS_IOC_REGISTER, NFCOMMS_IOC_UNREGISTER,
+		NFCOMMS_IOC_EVENTFD,
 	};
 	uint64_t words[64];
-	unsigned long nr = known[next_random(rng) % 5];
+	unsigned long nr =
+		known[next_random(rng) % (sizeof(known) / sizeof(*known))];
 	void *at = words;
+	int error;
 
 	for (int i = 0; i < 64; i++)
 		words[i] = next_random(rng) % 4 ? 0 : odd_value(rng);
 	if (next_random(rng) % 2) /* the right size, for a change */
 		((uint32_t *)words)[0] = _IOC_SIZE(nr);
+	if ((nr == NFCOMMS_IOC_REGISTER || nr == NFCOMMS_IOC_UNREGISTER) &&
+	    next_random(rng) % 2)
+		aim_region(words, nr, rng);
 	if (next_random(rng) % 8 == 0)
 		nr = next_random(rng);
 	if (next_random(rng) % 8 == 0)
 		at = (void *)odd_value(rng);
-	if (_IOC_TYPE(nr) != 'N')
+	if (nr == NFCOMMS_IOC_RESET || nr == NFCOMMS_IOC_SETUP)
 		nr = NFCOMMS_IOC_INFO;
-	count(control(s->fd, nr, at));
+	error = control(s->fd, nr, at);
+	count(error);
+	if (nr == NFCOMMS_IOC_SUBMIT && !error && at == words)
+		__atomic_fetch_add(&s->accepted,
+				   ((struct nfcomms_submit *)at)->accepted,
+				   __ATOMIC_RELAXED);
 }
 
 static void do_cancel(struct slot *s, uint64_t *rng)
