@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -181,6 +183,9 @@ func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
 // explain turns the error of a connection that did not come about into one that
 // reports where and why.
 func (a *app) explain(ctx context.Context, err error) error {
+	if status.Code(err) == codes.PermissionDenied && a.device == "" {
+		return fmt.Errorf("%w (an administrator of the server grants roles below \"roles:\" of its configuration)", err)
+	}
 	if !errors.Is(err, control.ErrUnavailable) || a.device != "" || ctx.Err() != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (r changedRecord) table(p *printer) {
 }
 
 const severalHelp = `Several devices are taken one after the other, also after one failed; the exit
-code is that of the first that did.`
+code is that of the first that did. If one is unknown nothing is done.`
 
 // each makes a cobra function of what is done with one device, for all that are
 // named: one gives a record, several a series. An error may come with a record.
@@ -43,6 +43,11 @@ func (a *app) each(do func(ctx context.Context, c *control.Client, name string) 
 		for _, arg := range args { // before anything is done
 			if err := control.CheckDevice(deviceID(arg)); err != nil {
 				return usageError{err}
+			}
+		}
+		if len(args) > 1 {
+			if _, err := a.namedDevices(ctx, c, args); err != nil {
+				return err
 			}
 		}
 		var failed []error
@@ -231,6 +236,9 @@ func (a *app) load(ctx context.Context, c *control.Client, device, node, path st
 	program, err := a.sendImage(ctx, c, header, f, moved)
 	if still := context.Cause(ctx); err != nil && errors.Is(still, context.DeadlineExceeded) {
 		err = still
+	}
+	if errors.Is(err, nfcomms.ErrInvalid) {
+		err = fmt.Errorf("%w (nfctl program build makes images)", err)
 	}
 	return loadRecord{Device: deviceID(device), Node: node, Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
 }
