@@ -21,6 +21,8 @@ type record interface {
 type printer struct {
 	w    io.Writer
 	wide bool
+	// columns is the width that tables are fitted to; 0 for any.
+	columns int
 	// color: states may be coloured.
 	color bool
 	// again: this is not the first record of a series, so headings are known.

@@ -1,6 +1,11 @@
 package main
 
-import "github.com/nfcomms/nfcomms/internal/texttable"
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
+)
 
 // tint is the meaning of a colour.
 type tint int
@@ -30,7 +35,9 @@ type column[T any] struct {
 	right bool
 	// wide: -o wide alone shows it.
 	wide bool
-	cell func(T) string
+	// spare columns are left out of a table that is too wide, the highest first; 0 never is.
+	spare int
+	cell  func(T) string
 	// tint colours the cell; nil leaves it plain.
 	tint func(T) tint
 }
@@ -44,6 +51,7 @@ func writeTable[T any](p *printer, columns []column[T], rows []T) {
 			shown = append(shown, c)
 		}
 	}
+	shown = fit(p.columns, shown, rows)
 	t := &texttable.Table{NoHead: p.again, Paint: func(row, i int, cell string) string {
 		if shown[i].tint == nil {
 			return cell
@@ -61,6 +69,36 @@ func writeTable[T any](p *printer, columns []column[T], rows []T) {
 		t.Add(cells...)
 	}
 	t.Write(p.w)
+}
+
+// fit leaves columns out until a table has a width; 0 is any.
+func fit[T any](width int, columns []column[T], rows []T) []column[T] {
+	for width > 0 && tableWidth(columns, rows) > width {
+		least := 0
+		for i, c := range columns {
+			if c.spare > columns[least].spare {
+				least = i
+			}
+		}
+		if columns[least].spare == 0 {
+			break
+		}
+		columns = slices.Delete(columns, least, least+1)
+	}
+	return columns
+}
+
+// tableWidth is the width of a table, with two spaces between columns.
+func tableWidth[T any](columns []column[T], rows []T) int {
+	sum := -2
+	for _, c := range columns {
+		width := utf8.RuneCountInString(c.title)
+		for _, row := range rows {
+			width = max(width, utf8.RuneCountInString(escape(c.cell(row))))
+		}
+		sum += width + 2
+	}
+	return sum
 }
 
 // field is one line of a description.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -210,8 +211,8 @@ func newTop(a *app) *cobra.Command {
 		Use: "top [DEVICE]", GroupID: groupLook,
 		Short: "Show what devices and channels do now",
 		Long: `Show what devices and channels do now: on a terminal until q, with --once the
-rates of one interval, with --loop the rates of each interval until interrupted.
-As JSON --loop writes a line for each. --timeout bounds each sample.`,
+rates of one interval, with --loop the rates of each interval until interrupted,
+also after the server was away. As JSON --loop writes a line for each. --timeout bounds each sample.`,
 		Example: `  nfctl top
   nfctl top --once -o json | jq '.devices[].direct_h2d.bytes_per_second'
   nfctl top --loop --interval 5s sim0`,
@@ -258,6 +259,12 @@ func (a *app) topLoop(ctx context.Context, fetch func(context.Context) (sample, 
 			return ctx.Err()
 		}
 		now, err := fetch(ctx)
+		err = a.explain(ctx, err)
+		if code := exitCode(ctx, err); o.loop && (code == exitUnreachable || code == exitTimeout) {
+			fmt.Fprintf(a.err, "nfctl: %s\n", message(err))
+			before = sample{} // the server that comes back has other counters
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -291,11 +298,11 @@ func topDeviceColumns() []column[topDeviceRecord] {
 	return append([]column[row]{
 		{title: "DEVICE", cell: func(d row) string { return d.Device }},
 		{title: "STATE", cell: row.stateText, tint: row.stateTint},
-		{title: "HEARTBEAT", right: true, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
-		{title: "PARTS", cell: func(d row) string { return orDash(d.Diagnostic.worst()) }, tint: func(d row) tint { return tintOf(d.Diagnostic.worst()) }},
-		{title: "CHANNELS", right: true, cell: func(d row) string { return number(d.OpenChannels) }},
-		{title: "WAITING", right: true, cell: func(d row) string { return number(d.BlockedCalls) }},
-		{title: "TRANSFERS", right: true, cell: func(d row) string { return number(d.transfers()) }},
+		{title: "HEARTBEAT", right: true, spare: 4, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
+		{title: "PARTS", spare: 3, cell: func(d row) string { return orDash(d.Diagnostic.worst()) }, tint: func(d row) tint { return tintOf(d.Diagnostic.worst()) }},
+		{title: "CHANNELS", right: true, spare: 5, cell: func(d row) string { return number(d.OpenChannels) }},
+		{title: "WAITING", right: true, spare: 1, cell: func(d row) string { return number(d.BlockedCalls) }},
+		{title: "TRANSFERS", right: true, spare: 6, cell: func(d row) string { return number(d.transfers()) }},
 	}, rateColumns(func(d row) ratesRecord { return d.ratesRecord })...)
 }
 
@@ -304,24 +311,24 @@ func topChannelColumns() []column[topChannelRecord] {
 	return append([]column[row]{
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
 		{title: "TARGET", right: true, cell: func(c row) string { return c.farEnd.text() }},
-		{title: "OWNER", cell: func(c row) string { return c.Owner }},
-		{title: "WAITING", right: true, cell: func(c row) string { return number(c.waiting()) }},
-		{title: "TRANSFERS", right: true, cell: func(c row) string { return number(c.transfers()) }},
+		{title: "OWNER", spare: 7, cell: func(c row) string { return c.Owner }},
+		{title: "WAITING", right: true, spare: 1, cell: func(c row) string { return number(c.waiting()) }},
+		{title: "TRANSFERS", right: true, spare: 6, cell: func(c row) string { return number(c.transfers()) }},
 	}, rateColumns(func(c row) ratesRecord { return c.ratesRecord })...)
 }
 
 // rateColumns are the columns that devices and channels share.
 func rateColumns[T any](rates func(T) ratesRecord) []column[T] {
-	col := func(title string, wide bool, cell func(ratesRecord) string) column[T] {
-		return column[T]{title: title, right: true, wide: wide, cell: func(t T) string { return cell(rates(t)) }}
+	col := func(title string, spare int, cell func(ratesRecord) string) column[T] {
+		return column[T]{title: title, right: true, spare: spare, cell: func(t T) string { return cell(rates(t)) }}
 	}
 	return []column[T]{
-		col("H2D MSG/S", false, func(r ratesRecord) string { return units.Count(r.DirectH2D.Messages) }),
-		col("XFER/S", false, func(r ratesRecord) string { return units.Count(r.IndirectH2D.Messages) }),
-		col("H2D B/S", false, func(r ratesRecord) string { return units.Bytes(r.h2d().Bytes) }),
-		col("D2H MSG/S", false, func(r ratesRecord) string { return units.Count(r.DirectD2H.Messages) }),
-		col("XFER/S", false, func(r ratesRecord) string { return units.Count(r.IndirectD2H.Messages) }),
-		col("D2H B/S", false, func(r ratesRecord) string { return units.Bytes(r.d2h().Bytes) }),
-		col("ERR/S", false, func(r ratesRecord) string { return units.Count(r.all().Errors) }),
+		col("H2D MSG/S", 0, func(r ratesRecord) string { return units.Count(r.DirectH2D.Messages) }),
+		col("XFER/S", 2, func(r ratesRecord) string { return units.Count(r.IndirectH2D.Messages) }),
+		col("H2D B/S", 0, func(r ratesRecord) string { return units.Bytes(r.h2d().Bytes) }),
+		col("D2H MSG/S", 0, func(r ratesRecord) string { return units.Count(r.DirectD2H.Messages) }),
+		col("XFER/S", 2, func(r ratesRecord) string { return units.Count(r.IndirectD2H.Messages) }),
+		col("D2H B/S", 0, func(r ratesRecord) string { return units.Bytes(r.d2h().Bytes) }),
+		col("ERR/S", 0, func(r ratesRecord) string { return units.Count(r.all().Errors) }),
 	}
 }

@@ -51,6 +51,7 @@ type topModel struct {
 	width, height int
 	page          page
 	cursor        int // index of the chosen device
+	scroll        int // lines of the page that are above the screen
 	order         order
 	paused        bool
 }
@@ -139,20 +140,25 @@ func (m topModel) key(name string) (tea.Model, tea.Cmd) {
 	case "q", "ctrl+c":
 		return m, tea.Quit
 	case "up", "k":
-		m.cursor = max(0, m.cursor-1)
+		return m.choose(m.cursor - 1), nil
 	case "down", "j":
-		m.cursor = max(0, min(m.cursor+1, len(m.record.Devices)-1))
+		return m.choose(m.cursor + 1), nil
+	case "pgup":
+		return m.scrolled(m.scroll - m.room()), nil
+	case "pgdown":
+		return m.scrolled(m.scroll + m.room()), nil
 	case "enter", "right", "l":
 		if m.page == pageOverview && len(m.record.Devices) > 0 {
-			m.page = pageDevice
+			m.page, m.scroll = pageDevice, 0
 		}
 	case "esc", "left", "backspace":
-		m.page = pageOverview
+		m.page, m.scroll = pageOverview, 0
 	case "s":
 		m.order = (m.order + 1) % orders
 	case "p", "space":
 		m.paused = !m.paused
 	case "?", "h":
+		m.scroll = 0
 		if m.page == pageHelp {
 			m.page = pageOverview
 		} else {
@@ -162,7 +168,32 @@ func (m topModel) key(name string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
+// choose moves the cursor, and the page so that it is seen.
+func (m topModel) choose(device int) topModel {
+	m.cursor = max(0, min(device, len(m.record.Devices)-1))
+	line := m.cursor + 1 // below the titles
+	if m.page == pageOverview && (line < m.scroll || line >= m.scroll+m.room()) {
+		return m.scrolled(line - m.room()/2)
+	}
+	return m
+}
+
+// scrolled moves the page, no further than its end.
+func (m topModel) scrolled(lines int) topModel {
+	m.scroll = max(0, min(lines, len(m.body())-m.room()))
+	return m
+}
+
+// room is the number of lines of the page that the screen shows; all of them without a size.
+func (m topModel) room() int {
+	if m.height == 0 {
+		return len(m.body())
+	}
+	return max(1, m.height-len(m.head()))
+}
+
 const topHelp = `up, down     choose a device
+pgup, pgdown scroll
 enter        show it alone, with its parts and memories
 esc          back to all devices
 s            sort channels by bytes, messages, errors, target
@@ -173,9 +204,23 @@ q            end
 
 // View draws the page that is shown, cut to the size of the screen.
 func (m topModel) View() tea.View {
+	body := m.body()
+	first := max(0, min(m.scroll, len(body)-m.room()))
+	v := tea.NewView(cut(append(m.head(), body[first:]...), m.width, m.height))
+	v.AltScreen = true
+	return v
+}
+
+// head returns the lines that do not scroll.
+func (m topModel) head() []string {
+	p := &printer{color: m.color}
+	return strings.Split(string(m.status(p))+"\n", "\n")
+}
+
+// body returns the lines of the page.
+func (m topModel) body() []string {
 	var b bytes.Buffer
-	p := &printer{w: &b, wide: true, color: m.color}
-	p.printf("%s\n\n", m.status(p))
+	p := &printer{w: &b, wide: true, color: m.color, columns: m.width}
 	switch m.page {
 	case pageHelp:
 		p.printf("%s", topHelp)
@@ -184,9 +229,7 @@ func (m topModel) View() tea.View {
 	default:
 		m.overview(p)
 	}
-	v := tea.NewView(cut(b.String(), m.width, m.height))
-	v.AltScreen = true
-	return v
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
 // status is the first line.
@@ -203,8 +246,7 @@ func (m topModel) status(p *printer) painted {
 }
 
 // cut drops what does not fit; without a size all of it fits.
-func cut(text string, width, height int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+func cut(lines []string, width, height int) string {
 	if height > 0 && len(lines) > height {
 		lines = lines[:height]
 	}

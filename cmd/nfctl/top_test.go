@@ -13,6 +13,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/nfcomms/nfcomms/pkg/control"
@@ -197,6 +199,61 @@ func TestScreenFits(t *testing.T) {
 	for _, l := range lines {
 		require.LessOrEqual(t, len(l), 30)
 	}
+}
+
+// TestScreenAt80Columns: rates and errors fit, and long pages scroll with the cursor and by keys.
+func TestScreenAt80Columns(t *testing.T) {
+	s := newScreen(t, topOptions{interval: time.Second, channels: 50})
+	many := moment(14)
+	for n := range 30 {
+		many.devices = append(many.devices, &nfcommsv1.Device{Name: fmt.Sprintf("devices/card%d", n), State: nfcommsv1.Device_STATE_READY})
+	}
+	s.m, _ = s.m.Update(sampled{sample: many})
+	s.m, _ = s.m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	lines := strings.Split(s.text(), "\n")
+	require.Len(t, lines, 24)
+	for _, want := range []string{"DEVICE", "STATE", "H2D MSG/S", "H2D B/S", "D2H MSG/S", "D2H B/S", "ERR/S"} {
+		require.Contains(t, lines[2], want)
+	}
+	for range 31 {
+		s.key(tea.Key{Code: tea.KeyDown})
+	}
+	require.Contains(t, s.line("card29"), "> ")
+	require.Contains(t, s.line("nfctl top"), "every 1s", "the first lines stay")
+	for range 9 {
+		s.key(tea.Key{Code: tea.KeyPgDown})
+	}
+	require.Regexp(t, `nic0 +\d+ .* \d+\s*$`, s.text(), "the last channel")
+	s.key(tea.Key{Code: tea.KeyPgUp})
+	require.NotContains(t, s.text(), "TARGET", "one page back, not nine")
+	for range 9 {
+		s.key(tea.Key{Code: tea.KeyPgUp})
+	}
+	require.Contains(t, s.text(), "DEVICE")
+	require.Contains(t, s.text(), "nic0")
+}
+
+// TestTopLoopGoesOn: --loop reports a server that is away, and goes on once it is back.
+func TestTopLoopGoesOn(t *testing.T) {
+	var out, failed bytes.Buffer
+	a := &app{streams: streams{nil, &out, &failed}, address: "host:1", getenv: func(string) string { return "" }}
+	samples := []any{moment(10), status.Error(codes.Unavailable, "gone"), context.DeadlineExceeded, moment(2), moment(6)}
+	fetch := func(context.Context) (s sample, err error) {
+		next := samples[0]
+		samples = samples[1:]
+		if err, bad := next.(error); bad {
+			return s, err
+		}
+		return next.(sample), nil
+	}
+	var rates []float64
+	show := func(r record) error {
+		rates = append(rates, r.(topRecord).Devices[0].DirectH2D.Messages)
+		return nil
+	}
+	require.NoError(t, a.topLoop(t.Context(), fetch, topOptions{loop: true, count: 4, interval: time.Millisecond}, show))
+	require.Equal(t, []float64{0, 1}, rates)
+	require.Equal(t, 2, strings.Count(failed.String(), "\n"), "%s", &failed)
 }
 
 // TestScreenProgram runs the screen as a terminal would, against a real server.
