@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/itchyny/gojq"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -36,6 +37,8 @@ type app struct {
 	address string
 	device  string
 	output  string
+	jq      string
+	filter  *gojq.Code // of jq; nil for none
 	noColor bool
 	timeout time.Duration
 	tls     tlsFlags
@@ -65,6 +68,7 @@ func (a *app) flags(f *pflag.FlagSet) {
 	f.StringVar(&a.serverUser, "server-user", serviceUser, "user who may serve at a UNIX socket beside root and you; '*' for any")
 	f.StringVar(&a.device, "device", "", "open this device address here, without a server; its name is \""+localName+"\"")
 	f.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(formats, ", "))
+	f.StringVar(&a.jq, "jq", "", "an expression of jq: print what it makes of the JSON, a value a line, texts without quotes")
 	f.DurationVar(&a.timeout, "timeout", 10*time.Second, "how long a command may take; 0 means for ever")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours, as with NO_COLOR in the environment")
 	a.tls.flags(f)
@@ -98,7 +102,23 @@ func (a *app) start(cmd *cobra.Command) error {
 	if !flags.Changed("address") {
 		a.address = control.Address()
 	}
+	if err := a.startFilter(); err != nil {
+		return err
+	}
 	return a.tls.check()
+}
+
+// startFilter reads the expression of --jq, which goes with JSON alone.
+func (a *app) startFilter() (err error) {
+	if a.jq == "" {
+		return nil
+	}
+	if a.output != "table" && a.output != "json" {
+		return usagef("--jq goes with -o json")
+	}
+	a.output = "json"
+	a.filter, err = compileFilter(a.jq)
+	return err
 }
 
 // limited returns the context of a command that --timeout bounds.

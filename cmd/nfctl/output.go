@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -33,7 +34,7 @@ type printer struct {
 func (a *app) print(r record) error {
 	switch a.output {
 	case "json":
-		return writeJSON(a.buffered, r, "  ")
+		return a.writeJSON(a.buffered, r, "  ")
 	case "yaml":
 		return writeYAML(a.buffered, r)
 	}
@@ -59,7 +60,7 @@ func (s *series) print(r record) error {
 	var err error
 	switch s.app.output {
 	case "json":
-		err = writeJSON(w, r, "")
+		err = s.app.writeJSON(w, r, "")
 	case "yaml":
 		if _, err = io.WriteString(w, "---\n"); err == nil {
 			err = writeYAML(w, r)
@@ -72,6 +73,16 @@ func (s *series) print(r record) error {
 		return err
 	}
 	return w.Flush()
+}
+
+// writeJSON writes a record as JSON, or what --jq makes of it.
+func (a *app) writeJSON(w io.Writer, r any, indent string) error {
+	if a.filter != nil {
+		ctx, cancel := a.limited(context.Background()) // an expression may go on for ever
+		defer cancel()
+		return writeFiltered(ctx, w, a.filter, r)
+	}
+	return writeJSON(w, r, indent)
 }
 
 func writeJSON(w io.Writer, r any, indent string) error {
