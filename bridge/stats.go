@@ -22,6 +22,9 @@ type ChannelStats struct {
 	Sleeps   uint64 // times a call had to sleep
 	// Registered counts transfers that were begun with memory of a region.
 	Registered uint64
+	// Unaligned counts transfers that were begun with a buffer which does not start at a multiple of
+	// 8 bytes.
+	Unaligned uint64
 	// Corrupt counts transfers whose checksums differed, see ErrCorrupt.
 	Corrupt uint64
 
@@ -50,6 +53,7 @@ func (s *ChannelStats) Add(other ChannelStats) {
 	s.Repeated += other.Repeated
 	s.Sleeps += other.Sleeps
 	s.Registered += other.Registered
+	s.Unaligned += other.Unaligned
 	s.Corrupt += other.Corrupt
 }
 

@@ -32,7 +32,7 @@ var transferCases = []testCase{
 var (
 	transferLengths = []int{0, 1, 55, 56, 57, 4095, 4096, 4097,
 		4*4096 - 1, 4 * 4096, 4*4096 + 1, 6*4096 - 1, 6 * 4096, 6*4096 + 1, 13*4096 + 7, 1<<20 + 3}
-	pageOffsets = []int{0, 1, 63, 64, 4095}
+	pageOffsets = []int{0, 1, 60, 64, 4095}
 )
 
 const canary = 0xa5
@@ -101,7 +101,9 @@ func transferSizes(e *Env) {
 	for i, n := range transferLengths {
 		for j, offset := range pageOffsets {
 			seed := uint64(i*100 + j)
+			before := sink.Stats().Unaligned
 			e.sendPattern(sink, n, offset, seed)
+			require.Equal(e, n > 0 && offset%8 != 0, sink.Stats().Unaligned > before, "size %d offset %d", n, offset)
 			_, count, hash := e.sinkStat(sink)
 			sum += uint64(n)
 			require.Equal(e, sum, count, "size %d offset %d", n, offset)

@@ -87,8 +87,8 @@ type machine struct {
 	// record is that of the call under way, nil if nobody measures it; set by the holder of the queue.
 	record atomic.Pointer[stamp.Record]
 
-	lists, repeated, registered, corrupt atomic.Uint64
-	flying                               atomic.Int32 // lists of the transfer that were sent and not acked
+	lists, repeated, registered, unaligned, corrupt atomic.Uint64
+	flying                                          atomic.Int32 // lists of the transfer that were sent and not acked
 }
 
 // wakeUp leaves the token that a sleeping caller takes.

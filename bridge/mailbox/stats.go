@@ -92,6 +92,7 @@ func (c *channel) Stats() bridge.ChannelStats {
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
 		s.Registered += h.registered.Load()
+		s.Unaligned += h.unaligned.Load()
 		s.Corrupt += h.corrupt.Load()
 		s.Sleeps += h.parked.Load()
 		*s.Waiting.Of(d) = int(h.waiting.Load())

@@ -57,6 +57,9 @@ func (h *half) transfer() *transfer {
 func (x *transfer) start(data []byte, ready bool) error {
 	var cut proto.Split
 	if len(data) > 0 {
+		if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%8 != 0 {
+			x.h.unaligned.Add(1)
+		}
 		address, err := x.hold(data)
 		if err != nil {
 			return fmt.Errorf("map %d bytes: %w", len(data), err)

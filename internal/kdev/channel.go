@@ -449,6 +449,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
 		s.Registered += h.registered.Load()
+		s.Unaligned += h.unaligned.Load()
 		s.Sleeps += h.parked.Load()
 		*s.Waiting.Of(d) = int(h.waiting.Load())
 	}

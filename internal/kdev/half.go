@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -25,6 +26,7 @@ type half struct {
 	direct, indirect meter.Counter
 	lists, repeated  atomic.Uint64 // of transfers that ended
 	registered       atomic.Uint64
+	unaligned        atomic.Uint64
 	parked           atomic.Uint64
 	waiting          atomic.Int32 // calls that wait now
 	moving           atomic.Int32 // transfers under way
@@ -65,6 +67,9 @@ func (h *half) memory(o *op, data []byte) {
 	o.memory(&h.dev.regions, data)
 	if o.region != nil {
 		h.registered.Add(1)
+	}
+	if len(data) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(data)))%8 != 0 {
+		h.unaligned.Add(1)
 	}
 }
 

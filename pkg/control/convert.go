@@ -78,6 +78,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 		Sleeps:      c.Sleeps,
 		Registered:  c.Registered,
 		Corrupt:     c.Corrupt,
+		Unaligned:   c.Unaligned,
 
 		WaitingH2D:   int32(c.Waiting.H2D),
 		WaitingD2H:   int32(c.Waiting.D2H),

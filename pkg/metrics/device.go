@@ -147,6 +147,7 @@ func (s *snapshot) showCalls(out *scrape) {
 	}
 	out.count(fLists, st.Lists, s.name)
 	out.count(fRepeated, st.Repeated, s.name)
+	out.count(fUnaligned, st.Unaligned, s.name)
 	out.count(fCorrupt, st.Corrupt, s.name)
 	out.count(fRegistered, st.Registered, s.name)
 	out.count(fSleeps, st.Sleeps, s.name)

@@ -61,6 +61,8 @@ var (
 		"Gather lists that were sent.")
 	fRepeated = metric(counter, "rounds_repeated_total",
 		"Rounds that were sent again on the device's request.")
+	fUnaligned = metric(counter, "unaligned_transfers_total",
+		"Transfers that were begun with a buffer which does not start at a multiple of 8 bytes.")
 	fCorrupt = metric(counter, "corrupt_transfers_total",
 		"Transfers whose checksums at both ends differed, and which were aborted.")
 	fRegistered = metric(counter, "registered_transfers_total",

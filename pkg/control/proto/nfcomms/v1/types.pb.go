@@ -241,7 +241,9 @@ type ChannelStats struct {
 	// Transfers that were begun with registered memory.
 	Registered uint64 `protobuf:"varint,14,opt,name=registered,proto3" json:"registered,omitempty"`
 	// Transfers whose checksums at both ends differed.
-	Corrupt       uint64 `protobuf:"varint,15,opt,name=corrupt,proto3" json:"corrupt,omitempty"`
+	Corrupt uint64 `protobuf:"varint,15,opt,name=corrupt,proto3" json:"corrupt,omitempty"`
+	// Transfers begun with a buffer that does not start at a multiple of 8 bytes.
+	Unaligned     uint64 `protobuf:"varint,16,opt,name=unaligned,proto3" json:"unaligned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +383,13 @@ func (x *ChannelStats) GetCorrupt() uint64 {
 	return 0
 }
 
+func (x *ChannelStats) GetUnaligned() uint64 {
+	if x != nil {
+		return x.Unaligned
+	}
+	return 0
+}
+
 var File_nfcomms_v1_types_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_types_proto_rawDesc = "" +
@@ -393,7 +402,7 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\tPathStats\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\xc6\x04\n" +
+	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\xe4\x04\n" +
 	"\fChannelStats\x124\n" +
 	"\n" +
 	"direct_h2d\x18\x01 \x01(\v2\x15.nfcomms.v1.PathStatsR\tdirectH2d\x124\n" +
@@ -416,7 +425,8 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x0e \x01(\x04R\n" +
 	"registered\x12\x18\n" +
-	"\acorrupt\x18\x0f \x01(\x04R\acorrupt*\x84\x01\n" +
+	"\acorrupt\x18\x0f \x01(\x04R\acorrupt\x12\x1c\n" +
+	"\tunaligned\x18\x10 \x01(\x04R\tunaligned*\x84\x01\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHANGE_SNAPSHOT\x10\x01\x12\x11\n" +
