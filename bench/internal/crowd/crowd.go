@@ -309,16 +309,31 @@ func (r *Report) Table(w io.Writer) {
 	cli.WriteGoals(w, r.Goals)
 }
 
-// draw plots the rates of each kind of call over the number of callers.
+// draw plots the rates of each kind of call over the number of callers, and beside them what a caller has
+// alone, times the callers, up to the number of processors.
 func (r *Report) draw() *plot.Plot {
-	p := &plot.Plot{Title: "Many callers at once", Note: r.Device.Label + ", " + r.Machine.CPU, XLabel: "callers", YLabel: "M operations a second", Name: plot.CountText}
+	p := &plot.Plot{Title: "Many callers at once", Note: r.Device.Label + ", " + r.Machine.CPU, XLabel: "callers", YLabel: "M operations a second; dashed beside a curve: one caller times processors", Name: plot.CountText}
 	for _, row := range r.Rows {
 		if row.Skipped == "" {
 			name := fmt.Sprintf("%s, %s, load %d", strings.TrimPrefix(row.Call, "nfcomms "), cli.SizeText(row.Size), row.Load)
 			p.Add(name, float64(row.Callers), row.Rate.Median/1e6).Dashed = row.Load > 0
 		}
 	}
+	p.AddTheory(r.scaled)
 	return p
+}
+
+// scaled is the rate of one caller, times as many as have a processor each; nil if one was not measured,
+// and under load.
+func (r *Report) scaled(s plot.Series) []float64 {
+	if len(s.X) < 2 || s.X[0] != 1 || s.Dashed {
+		return nil
+	}
+	y := make([]float64, len(s.X))
+	for i, callers := range s.X {
+		y[i] = s.Y[0] * min(callers, float64(r.Procs))
+	}
+	return y
 }
 
 // Add adds the command.

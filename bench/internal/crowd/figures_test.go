@@ -55,3 +55,18 @@ func TestCrowdGoals(t *testing.T) {
 	require.Len(t, list, 2)
 	require.Equal(t, []string{met, "missed by 14 %"}, []string{list[0].Result, list[1].Result})
 }
+
+// TestCrowdTheory: beside a curve is one caller's rate, times callers up to the number of processors.
+func TestCrowdTheory(t *testing.T) {
+	r := &Report{Procs: 2}
+	for load := range 2 {
+		for _, callers := range []int{1, 2, 8} {
+			r.Rows = append(r.Rows, Row{Call: "a", Callers: callers, Load: load, Rate: stat.Spread{Median: 3e6}})
+		}
+	}
+	p := r.draw()
+	require.Len(t, p.Series, 3, "none under load")
+	require.Equal(t, []float64{3, 6, 6}, p.Series[2].Y)
+	require.Equal(t, p.Series[0].Colour, p.Series[2].Colour)
+	require.True(t, p.Series[2].Dashed)
+}

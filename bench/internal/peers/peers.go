@@ -169,14 +169,36 @@ type Row struct {
 	VsNFComms stat.Spread `json:"time_over_nfcomms"`
 }
 
-// draw plots the median time of every peer over the size.
+// draw plots the median time of every peer over the size, and beside it the line t0 + n/r∞ through its
+// points where there are three of them.
 func (r *Report) draw() *plot.Plot {
 	p := &plot.Plot{Title: "One operation beside its peers", Note: r.Device.Label + ", " + r.Machine.CPU,
-		XLabel: "bytes", YLabel: "µs", YLog: true}
+		XLabel: "bytes", YLabel: "µs; dashed: t0 + n/r∞", YLog: true}
 	for _, row := range append(slices.Clone(r.Small), r.Bulk...) {
 		p.Add(row.Peer, float64(row.Size), row.Ns.Median/1e3)
 	}
+	p.AddTheory(line)
 	return p
+}
+
+// line is Hockney's through the points of a curve, where that is one of rising times; nil if it is not.
+func line(s plot.Series) []float64 {
+	if len(s.X) < 3 {
+		return nil
+	}
+	ns := make([]float64, len(s.Y))
+	for i, us := range s.Y {
+		ns[i] = us * 1e3
+	}
+	h := stat.FitHockney(s.X, ns)
+	if h == nil || h.T0 <= 0 {
+		return nil
+	}
+	y := make([]float64, len(s.X))
+	for i, n := range s.X {
+		y[i] = n / h.Rate(n) / 1e3
+	}
+	return y
 }
 
 // peers runs everything: idle device, blocked sends, small, each bulk size.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/clitest"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/stat"
 )
 
 var tinyPeers = []string{"peers", "--rounds", "1", "--slice", "1ms", "--sizes", "64KiB,100000",
@@ -68,4 +69,17 @@ func TestNativePeers(t *testing.T) {
 		require.InDelta(t, 1000, bulk.Ns.Median, 1e-9)
 		require.Positive(t, bulk.CPUNs.Median)
 	}
+}
+
+// TestPeersTheory: beside three points and more is Hockney's line, here through all of them.
+func TestPeersTheory(t *testing.T) {
+	r := &Report{}
+	for _, n := range []int{1000, 2000, 4000} { // 5 µs and a byte each ns
+		r.Bulk = append(r.Bulk, Row{Peer: "a", Size: n, Ns: stat.Spread{Median: 5000 + float64(n)}})
+	}
+	r.Bulk = append(r.Bulk, Row{Peer: "b", Size: 1000, Ns: stat.Spread{Median: 1}})
+	p := r.draw()
+	require.Len(t, p.Series, 3, "one point has no line")
+	require.InDeltaSlice(t, []float64{6, 7, 9}, p.Series[2].Y, 1e-6)
+	require.True(t, p.Series[2].Dashed)
 }

@@ -282,6 +282,16 @@ func (p *Plot) Add(name string, x, y float64) *Series {
 	return s
 }
 
+// AddTheory adds a dashed line beside each curve that a theory has values for, in its colour. theory
+// returns those of a curve, nil if there are none.
+func (p *Plot) AddTheory(theory func(s Series) []float64) {
+	for _, s := range slices.Clone(p.Series) {
+		if y := theory(s); y != nil {
+			p.Series = append(p.Series, Series{Colour: s.Colour, Dashed: true, X: s.X, Y: y})
+		}
+	}
+}
+
 // Save writes the plot to a file.
 func (p *Plot) Save(path string) error { return SavePicture(path, p.SVG()) }
 
