@@ -250,3 +250,24 @@ func TestGroupNativePeers(t *testing.T) {
 	require.Equal(t, mpiNames[1], g.Rows[2].Name)
 	require.InDelta(t, 1e-2, g.Rows[2].Step.Mean, 1e-9, "microseconds of a step; a batch has 100")
 }
+
+// TestGroupTheory: beside an algorithm is the model's time of its step as a rate; a peer has none.
+func TestGroupTheory(t *testing.T) {
+	r := &Report{}
+	for _, name := range []string{"isend", "grpc"} {
+		for _, size := range []int{1 << 10, 1 << 16} {
+			r.Rows = append(r.Rows, Row{Transport: TransportMesh, Members: 8, Targets: 4, Size: size, Name: name, Rounds: stat.Spread{Median: 10}})
+		}
+	}
+	p := r.Draw()
+	require.Len(t, p.Series, 3)
+	for _, all := range group.Predict(group.Load{Members: 8, Frames: 4, Packages: 4, Bytes: 1 << 16}, group.MeshCost()) {
+		if all.Algorithm == "isend" {
+			require.InEpsilon(t, 8*4*float64(1<<16)/float64(all.Time), p.Series[2].Y[1], 1e-9)
+			r.Rows[0].Transport, r.Rows[1].Transport = "rings", "rings"
+			require.Len(t, r.Draw().Series, 1, "the model is of a mesh")
+			return
+		}
+	}
+	t.Fatal("the model has no isend")
+}

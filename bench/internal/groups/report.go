@@ -339,7 +339,8 @@ func (r *Report) writeSweep(w io.Writer) {
 }
 
 // Draw plots the rate of all members together over the sizes, a curve for each
-// algorithm and peer, of the transport and the members with the most sizes.
+// algorithm and peer, of the transport and the members with the most sizes; over a mesh with the model's
+// line beside each algorithm.
 func (r *Report) Draw() *plot.Plot {
 	first := r.Rows[0]
 	p := &plot.Plot{
@@ -352,5 +353,22 @@ func (r *Report) Draw() *plot.Plot {
 			p.Add(row.Name, float64(row.Size), rate)
 		}
 	}
+	if first.Transport == TransportMesh {
+		p.AddTheory(func(s plot.Series) []float64 { return predicted(first, s) })
+	}
 	return p
+}
+
+// predicted is what the model of [group.Predict] has for a curve: nil if that is no algorithm of it.
+func predicted(r Row, s plot.Series) (y []float64) {
+	for _, size := range s.X {
+		load := group.Load{Members: r.Members, Frames: float64(r.Targets), Packages: float64(r.Targets), Bytes: size}
+		all := group.Predict(load, group.MeshCost())
+		i := slices.IndexFunc(all, func(p group.Prediction) bool { return p.Algorithm == s.Name })
+		if i < 0 {
+			return nil
+		}
+		y = append(y, float64(r.Members*r.Targets)*size/float64(max(all[i].Time, 1)))
+	}
+	return y
 }
