@@ -121,6 +121,9 @@ CASE(magic_that_is_data)
 	struct nfc_sum sum = { 0 };
 
 	REQUIRE(link_rig_up(r));
+	nfc_payload_write(&r->side[0].port, &a->tx.buffer, 0, payload, 20, &sum);
+	CHECK(!sum.magic);
+	sum = (struct nfc_sum){ 0 };
 	payload[11] = NFC_WORD_MAGIC;
 	nfc_payload_write(&r->side[0].port, &a->tx.buffer, 0, payload, 20, &sum);
 	CHECK(sum.magic);

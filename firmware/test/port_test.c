@@ -261,6 +261,16 @@ void *rig_pages(struct rig *r, uint64_t size)
 	return p;
 }
 
+/* The state of a host. Zeros behind it would hide a device that reads one joint too many. */
+static void *host_state(struct rig *r)
+{
+	uint64_t size = nfc_host_size(&r->config);
+	uint8_t *p = rig_pages(r, size + sizeof(struct nfc_joint));
+
+	memset(p + size, 0xa5, sizeof(struct nfc_joint));
+	return p;
+}
+
 /* Memory for a device, most of which no test touches; none is behind it. */
 static void *device_memory(uint64_t size)
 {
@@ -323,7 +333,7 @@ struct nfc_seat rig_seat(struct rig *r, uint32_t epoch)
 {
 	struct nfc_seat seat = {
 		.area = rig_pages(r, nfc_area_size(&r->config)),
-		.state = rig_pages(r, nfc_host_size(&r->config)),
+		.state = host_state(r),
 		.epoch = epoch,
 	};
 

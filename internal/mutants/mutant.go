@@ -28,7 +28,7 @@ var errNotFound = errors.New("no test failed")
 var errNotBuilt = errors.New("it does not compile")
 
 // hang bounds the tests of a change, which may make them wait for ever.
-const hang = 4 * time.Minute
+const hang = 10 * time.Minute
 
 // failed is the line of a test that failed: of Go, of a test that ran at its time-out, of the C tests,
 // and of a sanitizer.
@@ -57,7 +57,7 @@ func (t tests) try(ctx context.Context, root, file, text string) (how string, er
 	if err != nil {
 		return "", err
 	}
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout=3m", "-overlay", overlay, "-run", t.run, "./" + filepath.ToSlash(t.in)}
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout=9m", "-overlay", overlay, "-run", t.run, "./" + filepath.ToSlash(t.in)}
 	if isC(file) { // the rules of the tree read it
 		args = append(args, "-args", "-changed", file+"="+replacement)
 	}
@@ -83,8 +83,9 @@ func (t tests) noticed(ctx context.Context, output string, err error) (string, e
 		return name[1], nil
 	case ctx.Err() != nil:
 		return t.run + ", which does not end", nil
-	case errors.As(err, &status) && status.ExitCode() > 128, strings.Contains(output, "signal: "), strings.Contains(output, "panic: "):
-		return t.run + ", which ends by a signal", nil
+	case errors.As(err, &status) && status.ExitCode() > 128, strings.Contains(output, "signal: "), strings.Contains(output, "panic: "),
+		strings.Contains(output, "runtime error: "), strings.Contains(output, "AddressSanitizer"):
+		return t.run + ", which ends", nil
 	}
 	return "", fmt.Errorf("%w: %s", err, last(output))
 }

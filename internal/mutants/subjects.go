@@ -24,7 +24,8 @@ func of(names string) (list []tests) {
 	return list
 }
 
-// core are programs of the C tests, then the conversations of the device, then the other programs.
+// core are programs of the C tests, then the conversations of the device, then the other programs, and
+// the first one again under sanitizers.
 func core(names string) []tests {
 	list := append(of(names), tests{"firmware/test", "talk"})
 	for _, t := range of("direct d2h close transfer window list runs eager select ready control hosts pressure pair " +
@@ -33,7 +34,7 @@ func core(names string) []tests {
 			list = append(list, t)
 		}
 	}
-	return list
+	return append(list, tests{"firmware/test", sanitized + list[0].run})
 }
 
 // inPackages are all tests of packages.
@@ -70,10 +71,10 @@ var subjects = []subject{
 	{"internal/proto/table.go", 3, tableTests},
 	{"internal/proto/ledger.go", 4, tableTests},
 	{"internal/proto/split.go", 3, tableTests},
-	{"firmware/core/ring.c", 3, core("direct nonsense hosts pressure joint health")},
+	{"firmware/core/ring.c", 3, core("direct nonsense hosts pressure joint health span")},
 	{"firmware/core/offer.c", 3, core("direct eager transfer close d2h runs select")},
 	{"firmware/core/manager.c", 3, core("direct nonsense transfer control pressure close joint")},
-	{"firmware/core/channel.c", 3, core("direct d2h close transfer eager select ready")},
+	{"firmware/core/channel.c", 3, core("close direct d2h transfer eager select ready")},
 	{"firmware/core/transfer.c", 3, core("transfer window d2h list runs nonsense eager")},
 	{"firmware/core/dma.c", 3, core("dma transfer runs assist list")},
 	{"firmware/core/half.c", 2, core("close d2h direct ready transfer")},
@@ -81,20 +82,20 @@ var subjects = []subject{
 	{"firmware/core/host.c", 2, core("hosts control direct health")},
 	{"firmware/core/registry.c", 2, core("control hosts load listen")},
 	{"firmware/core/memory.c", 2, core("memory control load")},
-	{"firmware/core/relay.c", 2, core("pair listen pair_break guest pressure")},
+	{"firmware/core/relay.c", 2, core("pair listen pair_break guest pressure span_guest")},
 	{"firmware/core/hear.c", 2, core("pair pair_break guest guest_gone listen")},
 	{"firmware/core/listen.c", 3, core("listen pair guest hosts joint")},
-	{"firmware/core/joint.c", 2, core("joint pressure select")},
+	{"firmware/core/joint.c", 2, core("joint pressure select span")},
 	{"firmware/core/visit.c", 2, core("guest guest_gone span_guest")},
 	{"firmware/core/island.c", 2, core("island assist direct control health")},
-	{"firmware/core/process.c", 2, core("control load close service")},
+	{"firmware/core/process.c", 2, core("control load close service crash")},
 	{"firmware/core/health.c", 2, core("health hosts")},
 	{"firmware/core/calls.h", 0, nil},
 	{"firmware/core/state.h", 0, nil},
 	{"firmware/link/send.c", 3, of("link link_credit link_fault link_train share")},
 	{"firmware/link/receive.c", 3, of("link link_fault link_credit link_train share")},
 	{"firmware/link/link.c", 2, of("link link_train link_fault")},
-	{"firmware/link/frame.c", 2, of("link link_fault")},
+	{"firmware/link/frame.c", 2, of("link link_fault link_credit share")},
 	{"firmware/link/align.c", 2, of("link_train link_fault link")},
 	{"firmware/link/fifo.c", 2, of("link far link_credit span")},
 	{"firmware/link/route.c", 2, of("route node")},
