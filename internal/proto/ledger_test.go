@@ -62,6 +62,14 @@ func TestLedgerAccepted(t *testing.T) {
 	}
 }
 
+// TestLedgerUnknownState: a state beyond the last is named as such, not as one that does not fit.
+func TestLedgerUnknownState(t *testing.T) {
+	l := tenLists(true)
+	in, why := l.Record(abi.TypeAck, &abi.Ack{State: abi.StateCount})
+	require.Equal(t, TakeNonsense, in)
+	require.Equal(t, "unknown status or state", why)
+}
+
 func TestLedgerRepeats(t *testing.T) {
 	l := tenLists(true)
 	require.Equal(t, 4, sendAll(&l))
