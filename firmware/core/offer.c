@@ -171,14 +171,15 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 
 	if (half->state == NFC_HALF_MESSAGE)
 		return accept_message(ch, p);
-	if (!nfc_fits(p, begin->size) && p->taken)
-		return -NFC_ETOOLARGE;
-	nfc_unpark(ch);
-	if (begin->size != p->length) {
+	if (!nfc_fits(p, begin->size)) {
+		if (p->taken)
+			return -NFC_ETOOLARGE;
+		nfc_unpark(ch);
 		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, nfc_present(half),
 			  NFC_STATE_FAILED, NFC_ESIZE, p->length);
 		return -NFC_ESIZE;
 	}
+	nfc_unpark(ch);
 	if (nfc_header_type(ch->parked.header) == NFC_TYPE_EAGER) {
 		struct nfc_pages pages;
 
