@@ -87,11 +87,16 @@ func behind[T any](ctx context.Context, l *leftovers, do func() (T, error), undo
 }
 
 // withdrawn returns err, or a WithdrawnError in place of one that a context has which ended: back ends
-// that talk to a process return what their socket made of it.
+// that talk to a process return what their socket made of it. A socket may learn before the context does
+// that its time is over.
 func withdrawn(ctx context.Context, err error) error {
-	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, os.ErrDeadlineExceeded))
+	end := ctx.Err()
+	if t, has := ctx.Deadline(); end == nil && has && !time.Now().Before(t) {
+		end = context.DeadlineExceeded
+	}
+	ended := end != nil && (errors.Is(err, end) || errors.Is(err, os.ErrDeadlineExceeded))
 	if ended && !errors.Is(err, ErrWithdrawn) {
-		return &WithdrawnError{Cause: ctx.Err()}
+		return &WithdrawnError{Cause: end}
 	}
 	return err
 }

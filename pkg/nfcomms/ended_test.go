@@ -4,7 +4,9 @@ package nfcomms
 
 import (
 	"context"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,6 +19,20 @@ func TestOpenWithAnEndedContext(t *testing.T) {
 		_, err := Open(ctx, address)
 		require.ErrorIs(t, err, ErrWithdrawn, address)
 		require.ErrorIs(t, err, context.Canceled, address)
+	}
+}
+
+// unaware is a context whose time is over, and which has not learnt it yet.
+type unaware struct{ context.Context }
+
+func (unaware) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+// TestSocketIsFirst: a socket that finds the time over before the context does is a call withdrawn.
+func TestSocketIsFirst(t *testing.T) {
+	for _, of := range []error{os.ErrDeadlineExceeded, context.DeadlineExceeded} {
+		_, err := behind(unaware{background(t)}, &leftovers{}, func() (int, error) { return 0, of }, nil)
+		require.ErrorIs(t, err, ErrWithdrawn)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 }
 
