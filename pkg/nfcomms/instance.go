@@ -3,6 +3,7 @@ package nfcomms
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Instance is a program that Device.Run started, with the channels to all of its
@@ -45,7 +46,7 @@ func (d *Device) run(ctx context.Context, e *epoch, p Program) (*Instance, error
 	for port := range p.Targets {
 		ch, err := d.subscribe(ctx, e, proc.First+Target(port))
 		if err != nil {
-			return nil, join(opStart, d.address, err, i.unwindWithin(ctx))
+			return nil, join(opStart, d.address, i.ended(err), i.unwindWithin(ctx))
 		}
 		i.Channels = append(i.Channels, ch)
 	}
@@ -76,6 +77,14 @@ func (i *Instance) Wait() error {
 
 // Done is closed when the instance has ended and nothing is left of it.
 func (i *Instance) Done() <-chan struct{} { return i.done }
+
+// ended returns err, with what it means where the process is gone before its ports were subscribed.
+func (i *Instance) ended(err error) error {
+	if !errors.Is(err, ErrNotSubscribed) {
+		return err
+	}
+	return fmt.Errorf("process %d has ended, or does not serve its ports: %w", i.Process.ID, err)
+}
 
 // unwind stops the process and closes the channels there are.
 func (i *Instance) unwind() error {

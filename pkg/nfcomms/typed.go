@@ -22,7 +22,7 @@ type Chan[T any] struct {
 // included. Values of up to MessageSize bytes travel as messages, larger ones
 // as transfers.
 //
-// A Chan[[]byte] is the exception: its values are of any size, up to 1 GiB, each of which
+// A Chan[[]byte] is the exception: its values are of any size, up to 64 MiB, each of which
 // travels as a message or a transfer by its own size. Its Receive takes either, in new memory.
 func ChanOf[T any](ch *Channel) Chan[T] {
 	t := reflect.TypeFor[T]()
@@ -85,7 +85,7 @@ func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
 }
 
 // Receive takes one value. A message of another size than T's gives a
-// *SizeError and stays offered, and a []byte of more than 1 GiB ErrTooLarge; for the rest see Channel.Receive and
+// *SizeError and stays offered, and a []byte of more than 64 MiB ErrTooLarge; for the rest see Channel.Receive and
 // Channel.ReceiveInd.
 func (c Chan[T]) Receive(ctx context.Context) (T, error) {
 	var v T

@@ -8,7 +8,7 @@ import (
 
 // bytesMost is the most bytes of a value of a Chan[[]byte]: the sender chooses the size, and the
 // receiver has to find memory for it.
-const bytesMost = 1 << 30
+const bytesMost = 64 << 20
 
 // sizeOf returns the bytes of a value.
 func (c Chan[T]) sizeOf(v *T) int {
