@@ -57,7 +57,11 @@ to memory of Alloc, which needs no second copy.
 Each figure is the median of the rounds with min..max. CPU time is of all
 processes that take part, the simulated device included. p50 and p99 are per
 operation, from batch times. "time / nfcomms" is the time of the row over the
-time of Send (small) or SendInd (bulk) of the same round.
+time of Send (small) or SendInd (bulk) of the same round. "time / limit" is over
+what the machine allows, measured in C in the same round: a cache line handed there
+and back between two threads (small; over a shared device two processes), and the
+fastest memcpy of one or two threads (bulk), each with the same buffers or with
+buffers in turn as the row. "nfbench limits" shows all limits.
 
 All goals say "not measured: machine busy" when other programs used more than a
 quarter of the machine, or memcpy itself varied more than twofold.`
@@ -167,6 +171,8 @@ type Row struct {
 	Allocs float64 `json:"allocs"`
 	// VsNFComms is this row's time over that of Send (small) or SendInd (bulk).
 	VsNFComms stat.Spread `json:"time_over_nfcomms"`
+	// VsLimit is this row's time over that of its limit in C; 0: there is no compiler.
+	VsLimit stat.Spread `json:"time_over_limit"`
 }
 
 // draw plots the median time of every peer over the size, and beside it the line t0 + n/r∞ through its
@@ -201,19 +207,25 @@ func line(s plot.Series) []float64 {
 	return y
 }
 
+// beside are the programs in C of a run.
+type beside struct {
+	others compare.Natives
+	limits *compare.Limits
+}
+
 // peers runs everything: idle device, blocked sends, small, each bulk size.
 func peers(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, errw io.Writer) (*Report, error) {
 	r := &Report{
 		Header: cli.NewHeader("peers", dev), Rounds: o.rounds, Batch: compare.SmallBatch,
 		SliceMs: float64(o.slice) / float64(time.Millisecond),
 	}
-	others := compare.NewNatives(ctx, o.libraries)
-	r.NotMeasured = others.Missing()
-	beside := len(others.There())
-	bar := cli.NewProgress(errw, 3+o.rounds*(smallSides+beside+(bulkSides+beside)*len(sizes)), "idle device")
+	b := beside{compare.NewNatives(ctx, o.libraries), compare.NewLimits(ctx)}
+	r.NotMeasured = append(b.others.Missing(), b.limits.Missing()...)
+	n := len(b.others.There())
+	bar := cli.NewProgress(errw, 3+o.rounds*(smallSides+n+1+(bulkSides+n+len(b.limits.Copies(1)))*len(sizes)), "idle device")
 	defer bar.Done()
-	err := r.run(ctx, dev, o, sizes, others, bar)
-	if err = errors.Join(err, others.Remove()); err != nil {
+	err := r.run(ctx, dev, o, sizes, b, bar)
+	if err = errors.Join(err, b.others.Remove(), b.limits.Remove()); err != nil {
 		return nil, err
 	}
 	cli.Withhold(r.Goals, r.busy)
@@ -221,7 +233,7 @@ func peers(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, err
 }
 
 // run measures one thing after the other.
-func (r *Report) run(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, others compare.Natives, bar cli.Progress) (err error) {
+func (r *Report) run(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, b beside, bar cli.Progress) (err error) {
 	if r.Idle, err = measureIdle(ctx, o.idle); err != nil {
 		return err
 	}
@@ -238,7 +250,7 @@ func (r *Report) run(ctx context.Context, dev *nfcomms.Device, o options, sizes 
 	if err != nil {
 		return err
 	}
-	err = r.compare(ctx, dev, c, o, sizes, others, bar)
+	err = r.compare(ctx, dev, c, o, sizes, b, bar)
 	if cerr := c.Close(); err == nil {
 		err = cerr
 	}
@@ -246,12 +258,13 @@ func (r *Report) run(ctx context.Context, dev *nfcomms.Device, o options, sizes 
 }
 
 // compare runs the comparisons and computes the goals.
-func (r *Report) compare(ctx context.Context, dev *nfcomms.Device, c *compare.Child, o options, sizes []int, others compare.Natives, bar cli.Progress) error {
+func (r *Report) compare(ctx context.Context, dev *nfcomms.Device, c *compare.Child, o options, sizes []int, b beside, bar cli.Progress) error {
 	r.Goals = append(r.idleGoals(), r.Rest.goal())
 	small, err := newSmall(ctx, dev, c)
-	for _, p := range others.There() {
+	for _, p := range b.others.There() {
 		small.Contenders = append(small.Contenders, p.Contender("echo", compare.DoesEcho, compare.MessageSize, compare.SmallBatch))
 	}
+	small.Contenders = append(small.Contenders, b.limits.Line(shared(dev))...)
 	if err == nil {
 		err = small.Play(ctx, o.rounds, o.slice, bar.Step)
 	}
@@ -259,13 +272,13 @@ func (r *Report) compare(ctx context.Context, dev *nfcomms.Device, c *compare.Ch
 		return err
 	}
 	r.busy = small.Busy
-	r.Small, r.NotMeasured = rows(small, compare.NameSend), append(r.NotMeasured, small.Failed...)
+	r.Small, r.NotMeasured = rows(small, compare.NameSend, lines), append(r.NotMeasured, small.Failed...)
 	r.Goals = append(r.Goals, smallGoals(small)...)
 	if shared(dev) {
 		r.Goals = append(r.Goals, sharedSmallGoals(small)...)
 	}
 	for _, size := range sizes {
-		if err := r.compareBulk(ctx, dev, c, o, size, others, bar); err != nil {
+		if err := r.compareBulk(ctx, dev, c, o, size, b, bar); err != nil {
 			return fmt.Errorf("%s: %w", cli.SizeText(size), err)
 		}
 	}
@@ -273,11 +286,12 @@ func (r *Report) compare(ctx context.Context, dev *nfcomms.Device, c *compare.Ch
 }
 
 // compareBulk compares transfers of one size.
-func (r *Report) compareBulk(ctx context.Context, dev *nfcomms.Device, c *compare.Child, o options, size int, others compare.Natives, bar cli.Progress) error {
+func (r *Report) compareBulk(ctx context.Context, dev *nfcomms.Device, c *compare.Child, o options, size int, b beside, bar cli.Progress) error {
 	bulk, err := newBulk(ctx, dev, c, size)
-	for _, p := range others.There() {
+	for _, p := range b.others.There() {
 		bulk.Contenders = append(bulk.Contenders, p.Contender("take", compare.DoesWord, size, 1))
 	}
+	bulk.Contenders = append(bulk.Contenders, b.limits.Copies(size)...)
 	if err == nil {
 		err = bulk.Play(ctx, o.rounds, o.slice, func(s string) { bar.Step(cli.SizeText(size) + ", " + s) })
 	}
@@ -285,7 +299,7 @@ func (r *Report) compareBulk(ctx context.Context, dev *nfcomms.Device, c *compar
 		return err
 	}
 	r.busy = cmp.Or(r.busy, bulk.Busy)
-	r.Bulk, r.NotMeasured = append(r.Bulk, rows(bulk, compare.NameSendInd)...), append(r.NotMeasured, bulk.Failed...)
+	r.Bulk, r.NotMeasured = append(r.Bulk, rows(bulk, compare.NameSendInd, compare.CopiesBeside)...), append(r.NotMeasured, bulk.Failed...)
 	if shared(dev) {
 		r.Goals = append(r.Goals, sharedBulkGoals(bulk, size)...)
 	} else {
@@ -294,17 +308,21 @@ func (r *Report) compareBulk(ctx context.Context, dev *nfcomms.Device, c *compar
 	return nil
 }
 
-// Add adds the command.
-func Add(root *cobra.Command, c *cli.Flags) { root.AddCommand(newPeers(c)) }
+// Add adds the commands.
+func Add(root *cobra.Command, c *cli.Flags) { root.AddCommand(newPeers(c), newLimits(c)) }
 
-// rows lists what a comparison found.
-func rows(t *compare.Comparison, reference string) []Row {
+// lines names the limit of a message: the one that takes part.
+func lines(string) []string { return []string{compare.NameLineThreads, compare.NameLineProcesses} }
+
+// rows lists what a comparison found. limits names those of a row.
+func rows(t *compare.Comparison, reference string, limits func(row string) []string) []Row {
 	rows := make([]Row, 0, len(t.Contenders))
 	for _, c := range t.Contenders {
 		s := c.Samples.Stat(c.Batch)
 		row := Row{
 			Peer: c.Name, Does: c.Does, Size: c.Size, Ns: stat.SpreadOf(c.Ns()), CPUNs: c.CPUNs(),
 			P50Ns: s.P50, P99Ns: s.P99, Allocs: c.Allocs(), VsNFComms: t.Ratio(c.Name, reference),
+			VsLimit: t.OverLimit(c.Name, limits(c.Name)...),
 		}
 		rates := make([]float64, len(c.Rounds))
 		for i, r := range c.Rounds {

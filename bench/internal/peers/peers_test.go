@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,8 +59,15 @@ func TestNativePeers(t *testing.T) {
 	var r Report
 	clitest.Decode(t, clitest.MustRun(t, append(tinyPeers, "--output", "json")...), &r)
 	require.Empty(t, r.NotMeasured)
-	require.Len(t, r.Small, smallSides+len(compare.NativeLibraries))
-	require.Len(t, r.Bulk, 2*(bulkSides+len(compare.NativeLibraries)))
+	const copies = 4
+	require.Len(t, r.Small, smallSides+len(compare.NativeLibraries)+1)
+	require.Len(t, r.Bulk, 2*(bulkSides+len(compare.NativeLibraries)+copies))
+	line := r.Small[len(r.Small)-1]
+	require.Equal(t, []string{compare.NameLineThreads, compare.DoesLimit}, []string{line.Peer, line.Does})
+	for _, row := range append(r.Small, r.Bulk...) {
+		require.Positive(t, row.VsLimit.Median, row.Peer)
+	}
+	require.InDelta(t, 1, line.VsLimit.Median, 1e-9)
 	for i, l := range compare.NativeLibraries {
 		small, bulk := r.Small[smallSides+i], r.Bulk[bulkSides+i]
 		require.Equal(t, l.Name+" in C, other process", small.Peer)
@@ -69,6 +77,37 @@ func TestNativePeers(t *testing.T) {
 		require.InDelta(t, 1000, bulk.Ns.Median, 1e-9)
 		require.Positive(t, bulk.CPUNs.Median)
 	}
+}
+
+// TestLimits: a row for each limit, once for a message and once for each size, and none where there is no
+// compiler.
+func TestLimits(t *testing.T) {
+	tiny := []string{"limits", "--rounds", "1", "--slice", "1ms", "--sizes", "64KiB,100000", "--output", "json"}
+	t.Setenv("PATH", clitest.FakeToolchain(t, clitest.FakePeer))
+	var r LimitsReport
+	clitest.Decode(t, clitest.MustRun(t, tiny...), &r)
+	require.Empty(t, r.NotMeasured)
+	var names []string
+	for _, l := range r.Limits {
+		names = append(names, l.Name)
+		if strings.Contains(l.Name, " in C") {
+			want := 1000.0 // for a batch
+			if strings.Contains(l.Name, "cache line") {
+				want /= compare.SmallBatch
+			}
+			require.InDelta(t, want, l.Ns.Median, 1e-9, l.Name)
+		}
+	}
+	bulk := []string{compare.NameMemcpy, compare.NameMemcpyCold, compare.NameCopyOne, compare.NameCopyTwo,
+		compare.NameCopyOneCold, compare.NameCopyTwoCold, compare.NameRead}
+	small := []string{compare.NameMemcpy, compare.NameLineThreads, compare.NameLineProcesses, compare.NameFutex, compare.NamePin}
+	require.Equal(t, append(small, append(bulk, bulk...)...), names)
+
+	t.Setenv("PATH", "")
+	r = LimitsReport{}
+	clitest.Decode(t, clitest.MustRun(t, tiny...), &r)
+	require.Len(t, r.NotMeasured, 2)
+	require.Len(t, r.Limits, 5, "memcpy needs no compiler")
 }
 
 // TestPeersTheory: beside three points and more is Hockney's line, here through all of them.

@@ -18,9 +18,6 @@ const (
 	restSends = 100              // in a round
 )
 
-// nativeFutex is two processes that sleep in turn, in C.
-var nativeFutex = &compare.NativeLibrary{ID: "futex", Name: "futex", Compiler: "cc", Install: "Debian: gcc"}
-
 // Rest is what a message takes that finds a device at rest, as rare messages do, beside two
 // processes that wake one another by futexes.
 type Rest struct {
@@ -41,7 +38,7 @@ func measureRest(ctx context.Context, dev *nfcomms.Device, rounds int) (r Rest, 
 		return r, err
 	}
 	defer func() { err = errors.Join(err, p.Stop(ctx)) }()
-	other := nativeFutex.Program(ctx)
+	other := compare.NativeFutex.Program(ctx)
 	defer func() { err = errors.Join(err, other.Remove()) }()
 	sends, futexes := stat.NewRecorder(), stat.NewRecorder()
 	r.missing = other.Missing

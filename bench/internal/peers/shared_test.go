@@ -19,8 +19,9 @@ func TestPeersOfTwoProcesses(t *testing.T) {
 	var r Report
 	clitest.Decode(t, clitest.MustRun(t, append(tinyPeers, "--address", address, "--output", "json", "--sizes", "1MiB")...), &r)
 	require.Empty(t, r.NotMeasured)
-	require.Len(t, r.Bulk, 3*(bulkSides+2+len(compare.NativeLibraries)))
-	require.Len(t, r.Small, smallSides+len(compare.NativeLibraries))
+	require.Len(t, r.Bulk, 3*(bulkSides+2+len(compare.NativeLibraries)+4))
+	require.Len(t, r.Small, smallSides+len(compare.NativeLibraries)+1)
+	require.Equal(t, compare.NameLineProcesses, r.Small[len(r.Small)-1].Peer)
 	require.Equal(t, nameMPI, r.Small[smallSides].Peer)
 	require.Equal(t, compare.DoesEcho, r.Small[smallSides].Does)
 	require.InDelta(t, 10, r.Small[smallSides].P50Ns, 1, "batches of 100 that take 1000 ns")

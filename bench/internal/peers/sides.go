@@ -119,22 +119,22 @@ func bulkGoals(t *compare.Comparison, size int) []cli.Goal {
 func (r *Report) Table(w io.Writer) {
 	r.Header.Table(w)
 	fmt.Fprintf(w, "Small messages, %d rounds of %g ms a side; time per operation, median (min..max)\n", r.Rounds, r.SliceMs)
-	t := texttable.Numbers("56 B", "what", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms")
+	t := texttable.Numbers("56 B", "what", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms", "time / limit")
 	for _, row := range r.Small {
 		name := row.Peer
 		if row.Peer == compare.NameMemcpy {
 			name = fmt.Sprintf("memcpy of %s", cli.SizeText(row.Size))
 		}
 		t.Add(name, row.Does, units.Duration(row.Ns.Median), units.Duration(row.Ns.Min)+".."+units.Duration(row.Ns.Max), units.Duration(row.CPUNs.Median),
-			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), stat.Times(row.VsNFComms))
+			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), stat.Times(row.VsNFComms), overLimit(row.VsLimit))
 	}
 	t.Write(w)
 	fmt.Fprintf(w, "\nBulk, GB/s, median (min..max)\n")
-	t = texttable.Numbers("", "what", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms")
+	t = texttable.Numbers("", "what", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms", "time / limit")
 	for _, row := range r.Bulk {
 		t.Add(row.Peer, row.Does, cli.SizeText(row.Size), fmt.Sprintf("%.2f", row.GBs.Median),
 			fmt.Sprintf("%.2f..%.2f", row.GBs.Min, row.GBs.Max), fmt.Sprintf("%.3f", row.CPUNs.Median/float64(row.Size)),
-			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), stat.Times(row.VsNFComms))
+			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), stat.Times(row.VsNFComms), overLimit(row.VsLimit))
 	}
 	t.Write(w)
 	for i, text := range r.NotMeasured {
@@ -146,6 +146,14 @@ func (r *Report) Table(w io.Writer) {
 	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n%v.\n\n",
 		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring, r.Rest)
 	cli.WriteGoals(w, r.Goals)
+}
+
+// overLimit is a ratio to a limit, where there is one.
+func overLimit(s stat.Spread) string {
+	if s.Median == 0 {
+		return "–"
+	}
+	return stat.Times(s)
 }
 
 // allocGoals decides T12: less than one object in a hundred operations is the
