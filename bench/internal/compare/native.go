@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -26,6 +27,7 @@ var NativeSources embed.FS
 type NativeLibrary struct {
 	ID, Name string
 	Compiler string
+	source   string   // of the folder native; else the ID's
 	Flags    []string // after the sources
 	launch   []string // starts processes, whose number follows; else the program does
 	Install  string   // what to do if it is not there
@@ -34,14 +36,22 @@ type NativeLibrary struct {
 // NativeOpenMPI is the only one of them with steps of many members.
 var NativeOpenMPI = &NativeLibrary{
 	ID: "openmpi", Name: "OpenMPI", Compiler: "mpicc", Install: "Debian: libopenmpi-dev, openmpi-bin",
-	launch: []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader", "-np"},
+	Flags: []string{"-DSEND=MPI_Send"}, launch: mpirun,
 }
+
+// nativeSynchronous is OpenMPI whose sends return when they are received, as ours do.
+var nativeSynchronous = &NativeLibrary{
+	ID: "openmpi-ssend", Name: "OpenMPI's synchronous send", Compiler: "mpicc", Install: "Debian: libopenmpi-dev, openmpi-bin",
+	source: "openmpi.c", Flags: []string{"-DSEND=MPI_Ssend"}, launch: mpirun,
+}
+
+var mpirun = []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader", "-np"}
 
 // NativeLibraries are those with an echo and a stream of messages, by which they
 // are compared. The variables of the compiler name libraries that are elsewhere:
 // CPATH, LIBRARY_PATH, LD_LIBRARY_PATH.
 var NativeLibraries = []*NativeLibrary{
-	NativeOpenMPI,
+	NativeOpenMPI, nativeSynchronous,
 	{ID: "ucx", Name: "UCX", Compiler: "cc", Flags: []string{"-lucp", "-lucs"}, Install: "Debian: libucx-dev"},
 	{ID: "iceoryx2", Name: "iceoryx2", Compiler: "cc", Flags: []string{"-liceoryx2_ffi_c"}, Install: "its C library, from source"},
 }
@@ -80,7 +90,7 @@ type NativeProgram struct {
 // Program builds one of two files: peer.c and what the library is to it.
 func (l *NativeLibrary) Program(ctx context.Context) *NativeProgram {
 	p := &NativeProgram{Library: l, Name: l.Name + " in C, other process", Limit: NativeLimit}
-	return p.Build(ctx, "-O2", []embed.FS{NativeSources}, "native/peer.c", "native/"+l.ID+".c")
+	return p.Build(ctx, "-O2", []embed.FS{NativeSources}, "native/peer.c", "native/"+cmp.Or(l.source, l.ID+".c"))
 }
 
 // Build compiles sources, whose headers lie in their tree, or says why not.

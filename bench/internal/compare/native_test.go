@@ -68,6 +68,7 @@ func TestNativeNotInstalled(t *testing.T) {
 	require.Empty(t, all.There())
 	require.Equal(t, []string{
 		"OpenMPI: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)",
+		"OpenMPI's synchronous send: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)",
 		"UCX: not measured: not installed: there is no cc (Debian: libucx-dev)",
 		"iceoryx2: not measured: not installed: there is no cc (its C library, from source)",
 	}, all.Missing())

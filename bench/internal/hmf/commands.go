@@ -81,8 +81,8 @@ func newHMFOne(c *cli.Flags, o *Options) *cobra.Command {
 pair, one process copies as many payloads into as much memory, and each peer of
 --peers carries as many packets between the same two processes in place of the ring:
 unix (a socket pair), pipe (os.Pipe), shmipc (a Go library for shared memory), and where
-they are installed openmpi, ucx and iceoryx2, a program in C each. All rows but memcpy's
-are streams from one process to another.
+they are installed openmpi, openmpi-ssend (its synchronous send), ucx and iceoryx2, a
+program in C each. All rows but memcpy's are streams from one process to another.
 
 With --build the ring's own code in C, and a writer and reader in C, join them, once
 for each of these settings of the compiler. As the report says: were one faster by

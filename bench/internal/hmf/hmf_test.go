@@ -137,7 +137,7 @@ func TestHMFBadInput(t *testing.T) {
 		{hmf("one", "--packages", "0"), "must be at least 1"},
 		{hmf("one", "--verify", "some"), `--verify "some" is neither flag nor full`},
 		{hmf("one", "--access", "none"), `--access "none" is neither place nor copy`},
-		{hmf("one", "--peers", "carrier-pigeon"), `--peers "carrier-pigeon" is none of unix, pipe, shmipc, openmpi, ucx, iceoryx2`},
+		{hmf("one", "--peers", "carrier-pigeon"), `--peers "carrier-pigeon" is none of unix, pipe, shmipc, openmpi, openmpi-ssend, ucx, iceoryx2`},
 		{hmf("one", "--build", "O9"), `--build "O9" is none of O0, O1, O2, O3`},
 		{hmf("one", "--batch", "0"), "--batch 0 is not 1 to 1000"},
 		{hmf("one", "--wait", "long"), `--wait "long" is none of`},

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* OpenMPI as a peer: mpirun starts both processes; blocking point-to-point calls. */
+/*
+ * OpenMPI as a peer: mpirun starts both processes; blocking point-to-point calls. SEND is
+ * MPI_Send, which returns when the bytes are in a queue, or MPI_Ssend, which returns when
+ * the other process has begun to receive them.
+ */
 #include "copies.h"
 
 #include <mpi.h>
@@ -19,7 +23,7 @@ int peer_open(const struct peer_job *job, int *argc, char ***argv)
 
 void peer_send(const void *from, size_t size)
 {
-	MPI_Send(from, (int)size, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+	SEND(from, (int)size, MPI_BYTE, other, 0, MPI_COMM_WORLD);
 }
 
 const void *peer_receive(size_t size)
