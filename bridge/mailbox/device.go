@@ -278,17 +278,21 @@ func (d *device) Running(ctx context.Context, id bridge.ProcessID) (bool, error)
 
 // Alloc returns a region of new memory.
 func (d *device) Alloc(size int) (bridge.Region, error) {
-	defer d.cur.Load().waiting()()
+	e := d.cur.Load()
+	e.asks()
+	defer e.answered()
 	return d.regions.Alloc(size)
 }
 
-// waiting has the heartbeat watched until the call ends that it returns: what the port asks of the
-// device, it asks outside the mailboxes.
-func (e *epoch) waiting() (over func()) {
+// asks has the heartbeat watched until answered is called: what the port asks of the device, it asks
+// outside the mailboxes.
+func (e *epoch) asks() {
 	e.dev.asking.Add(1)
 	e.watch.wakeUp()
-	return func() { e.dev.asking.Add(-1) }
 }
+
+// answered ends asks.
+func (e *epoch) answered() { e.dev.asking.Add(-1) }
 
 // Register makes a region of memory that is there.
 func (d *device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
@@ -308,7 +312,8 @@ func (d *device) Hold(mem []byte) (release func()) {
 // a fault, and its DMA is fenced.
 func (d *device) Ask(something func() (lost error)) {
 	e := d.cur.Load()
-	defer e.waiting()()
+	e.asks()
+	defer e.answered()
 	if err := something(); err != nil {
 		e.fail(err)
 		<-e.fenced

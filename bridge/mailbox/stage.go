@@ -8,9 +8,9 @@ import (
 
 // stage has the bytes of the buffer pass through memory that the device reaches.
 func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
-	over := x.h.mailbox.ep.waiting()
+	x.h.mailbox.ep.asks()
 	mem, address, err := s.Stage(len(data))
-	over()
+	x.h.mailbox.ep.answered()
 	if err != nil {
 		x.letGo()
 		return 0, err
