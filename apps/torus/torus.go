@@ -10,7 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/model"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -48,7 +48,7 @@ func oneProcess(ctx context.Context) error {
 	if err := l.show(ctx, "before", f, false); err != nil {
 		return err
 	}
-	link := fabric.Link(way[0].Link)
+	link := topology.Link(way[0].Link)
 	if err := cutUnderLoad(ctx, f, l, link); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func oneProcess(ctx context.Context) error {
 }
 
 // cutUnderLoad cuts the first link of the way, and shows the way around it.
-func cutUnderLoad(ctx context.Context, f nfcomms.Fabric, l *load, link fabric.Link) error {
+func cutUnderLoad(ctx context.Context, f nfcomms.Fabric, l *load, link topology.Link) error {
 	begin := time.Now()
 	if err := f.CutLink(ctx, near, int(link), true); err != nil {
 		return err
@@ -94,13 +94,13 @@ func untilBroken(ctx context.Context, f nfcomms.Fabric, want int) error {
 		if err != nil {
 			return false, err
 		}
-		_, links := fabric.Of(&s).Count()
-		return links[fabric.Broken] == want && links[fabric.Unknown] == 0, nil
+		_, links := topology.Of(&s).Count()
+		return links[topology.Broken] == want && links[topology.Unknown] == 0, nil
 	})
 }
 
 // testLink shows the error ratio of a link.
-func testLink(ctx context.Context, f nfcomms.Fabric, link fabric.Link) error {
+func testLink(ctx context.Context, f nfcomms.Fabric, link topology.Link) error {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	t, err := f.TestLink(within, near, int(link), 1<<32)
@@ -218,7 +218,7 @@ func draw(ctx context.Context, f nfcomms.Fabric, before *nfcomms.FabricState, se
 	if err != nil {
 		return err
 	}
-	s := fabric.Of(&now)
+	s := topology.Of(&now)
 	for i := range s.Nodes {
 		for l := range s.Nodes[i].Links {
 			grown := now.Nodes[i].Links[l].BytesSent - before.Nodes[i].Links[l].BytesSent
@@ -229,15 +229,15 @@ func draw(ctx context.Context, f nfcomms.Fabric, before *nfcomms.FabricState, se
 	if err != nil {
 		return err
 	}
-	route := fabric.Route{From: near, To: far}
+	route := topology.Route{From: near, To: far}
 	detours := false
 	for _, h := range way {
 		detours = detours || h.Detour
-		route.Hops = append(route.Hops, fabric.Hop{Link: fabric.Link(h.Link), Detour: h.Detour})
+		route.Hops = append(route.Hops, topology.Hop{Link: topology.Link(h.Link), Detour: h.Detour})
 	}
 	if detours != detour {
 		return fmt.Errorf("the way to %v is %v", far, route)
 	}
-	s.Routes = []fabric.Route{route}
+	s.Routes = []topology.Route{route}
 	return s.Text(os.Stdout)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 
 // fabricRecord is the output of nfctl fabric.
 type fabricRecord struct {
-	Device string           `json:"device" doc:"name of the device"`
-	Torus  string           `json:"torus" doc:"nodes in x, y and z"`
-	Node   string           `json:"node" doc:"the device's own node"`
-	Links  linkCounts       `json:"links" doc:"how many links are how, each counted once"`
-	Nodes  []nodeRecord     `json:"nodes" doc:"all nodes, x first"`
-	Routes []routeRecord    `json:"routes" doc:"the ways that --route asks for"`
-	drawn  *fabric.Snapshot // shown in place of a table
+	Device string             `json:"device" doc:"name of the device"`
+	Torus  string             `json:"torus" doc:"nodes in x, y and z"`
+	Node   string             `json:"node" doc:"the device's own node"`
+	Links  linkCounts         `json:"links" doc:"how many links are how, each counted once"`
+	Nodes  []nodeRecord       `json:"nodes" doc:"all nodes, x first"`
+	Routes []routeRecord      `json:"routes" doc:"the ways that --route asks for"`
+	drawn  *topology.Snapshot // shown in place of a table
 }
 
 // linkCounts is how many links are how.
@@ -227,7 +227,7 @@ func listNodes(ctx context.Context, c *control.Client, name string) (all []contr
 
 // fabricOf makes the record of what was read.
 func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeReading) (*fabricRecord, error) {
-	torus, err := fabric.ParseTorus(shape.GetTorus())
+	torus, err := topology.ParseTorus(shape.GetTorus())
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 		return nil, fmt.Errorf("the server lists %d nodes of a torus %v", len(now), torus)
 	}
 	l := shape.GetLinks()
-	s := &fabric.Snapshot{Torus: torus, Nodes: make([]fabric.NodeState, len(now))}
+	s := &topology.Snapshot{Torus: torus, Nodes: make([]topology.NodeState, len(now))}
 	r := &fabricRecord{
 		Device: deviceID(shape.GetName()), Torus: torus.String(), Node: shape.GetNode(), Nodes: []nodeRecord{}, Routes: []routeRecord{},
 		Links: linkCounts{Normal: l.GetNormal(), Sick: l.GetSick(), Broken: l.GetBroken(), Unknown: l.GetUnknown()},
@@ -244,7 +244,7 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 	for i, n := range now {
 		s.Nodes[i].Word = abi.Diagnostic(n.GetDiagnostic().GetWord())
 		node := nodeRecord{
-			Node: n.GetAddress(), Alive: n.GetAlive(), Problems: append([]string{}, fabric.Diagnose(s.Nodes[i].Word)...),
+			Node: n.GetAddress(), Alive: n.GetAlive(), Problems: append([]string{}, topology.Diagnose(s.Nodes[i].Word)...),
 			Forwarded: n.GetForwarded(), Detours: n.GetDetours(), Unreachable: n.GetUnreachable(),
 			Windows: n.GetWindows(), WindowBytes: n.GetWindowBytes(),
 			PageHits: n.GetPageHits(), PageMisses: n.GetPageMisses(), Links: []linkEndRecord{},
@@ -252,10 +252,10 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 		for j, end := range n.GetLinks() {
 			rate := rateOf(before, now, i, j)
 			node.Links = append(node.Links, linkEndOf(end, rate))
-			if direction, err := fabric.ParseLink(end.GetDirection()); err == nil {
+			if direction, err := topology.ParseLink(end.GetDirection()); err == nil {
 				drawn := &s.Nodes[i].Links[direction]
 				drawn.Errors, drawn.Repeats = end.GetErrors(), end.GetPacketsRepeated()
-				drawn.Medium = fabric.Between(end.GetMedium())
+				drawn.Medium = topology.Between(end.GetMedium())
 				if rate != nil {
 					drawn.BytesPerSecond = *rate
 				}
@@ -298,21 +298,21 @@ func (r *fabricRecord) addRoute(ctx context.Context, c *control.Client, req *nfc
 	if err != nil {
 		return err
 	}
-	from, err := fabric.ParseNode(req.GetFrom())
+	from, err := topology.ParseNode(req.GetFrom())
 	if err != nil {
 		return err
 	}
-	to, err := fabric.ParseNode(req.GetTo())
+	to, err := topology.ParseNode(req.GetTo())
 	if err != nil {
 		return err
 	}
-	record, drawn := routeRecord{From: req.GetFrom(), To: req.GetTo(), Reachable: way.GetReachable(), Hops: []hopRecord{}}, fabric.Route{From: from, To: to}
+	record, drawn := routeRecord{From: req.GetFrom(), To: req.GetTo(), Reachable: way.GetReachable(), Hops: []hopRecord{}}, topology.Route{From: from, To: to}
 	for _, h := range way.GetHops() {
-		l, err := fabric.ParseLink(h.GetLink())
+		l, err := topology.ParseLink(h.GetLink())
 		if err != nil {
 			return err
 		}
-		drawn.Hops = append(drawn.Hops, fabric.Hop{Link: l, Detour: h.GetDetour()})
+		drawn.Hops = append(drawn.Hops, topology.Hop{Link: l, Detour: h.GetDetour()})
 		record.Hops = append(record.Hops, hopRecord{From: h.GetFrom(), Link: h.GetLink(), To: h.GetTo(), Detour: h.GetDetour()})
 	}
 	r.Routes = append(r.Routes, record)

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -47,12 +47,12 @@ func parseTarget(arg string) (nfcomms.Target, error) {
 }
 
 // cutNode reads the node that stands before a slash, nil if there is none, and returns the rest.
-func cutNode(what, arg string) (node *fabric.Node, rest string, err error) {
+func cutNode(what, arg string) (node *topology.Node, rest string, err error) {
 	place, rest, remote := strings.Cut(arg, "/")
 	if !remote {
 		return nil, arg, nil
 	}
-	n, err := fabric.ParseNode(place)
+	n, err := topology.ParseNode(place)
 	if err != nil {
 		return nil, "", usagef("%s %q: %w", what, arg, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/mesh"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // counts is what the command count writes.
@@ -104,9 +104,9 @@ func (n *node) route(_ context.Context, a []string) (string, error) {
 	case !ok:
 		return "none\n", nil
 	case detour:
-		return fabric.Link(link).String() + "*\n", nil
+		return topology.Link(link).String() + "*\n", nil
 	}
-	return fabric.Link(link).String() + "\n", nil
+	return topology.Link(link).String() + "\n", nil
 }
 
 func (n *node) send(_ context.Context, a []string) (string, error) {
@@ -141,7 +141,7 @@ func (n *node) count(context.Context, []string) (string, error) {
 
 func (n *node) cut(cut bool) func(context.Context, []string) (string, error) {
 	return func(_ context.Context, a []string) (string, error) {
-		l, err := fabric.ParseLink(a[0])
+		l, err := topology.ParseLink(a[0])
 		if err != nil {
 			return "", err
 		}
@@ -153,7 +153,7 @@ func (n *node) cut(cut bool) func(context.Context, []string) (string, error) {
 const testWithin = 10 * time.Second
 
 func (n *node) test(ctx context.Context, a []string) (string, error) {
-	l, err := fabric.ParseLink(a[0])
+	l, err := topology.ParseLink(a[0])
 	if err != nil {
 		return "", err
 	}

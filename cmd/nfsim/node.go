@@ -14,7 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/mesh"
 	"github.com/nfcomms/nfcomms/internal/mesh/udp"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // node is a node of a fabric, which this process is.
@@ -135,10 +135,10 @@ func (n *node) ended(what string) func(error) {
 }
 
 // snapshot is what the node knows.
-func (n *node) snapshot() (*fabric.Snapshot, error) {
+func (n *node) snapshot() (*topology.Snapshot, error) {
 	state, err := n.State()
 	if err != nil {
 		return nil, err
 	}
-	return fabric.Of(&state), nil
+	return topology.Of(&state), nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
 	"github.com/nfcomms/nfcomms/internal/firmware"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // How long the device of another node may take to show itself.
@@ -52,7 +52,7 @@ func (n *node) listenShared(o *options, s *shared) (*net.UnixListener, error) {
 
 // Reach makes a client a host of the device at another node.
 func (n *node) Reach(to abi.Node, owner uint64, b *firmware.Bus, doorbell int) (hosts.Attached, abi.Status) {
-	place := fabric.Node(to)
+	place := topology.Node(to)
 	if !n.torus.Contains(place) || n.torus.Index(place) == n.own() {
 		return nil, abi.ErrNoTarget
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/mesh"
 	"github.com/nfcomms/nfcomms/internal/mesh/udp"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // nodeSettings is the node of a fabric that the command line asks for.
 type nodeSettings struct {
-	torus   fabric.Torus
-	at      fabric.Node
+	torus   topology.Torus
+	at      topology.Node
 	listen  string // empty: neighbours are reached, and reach nobody here
-	dial    map[fabric.Link]string
+	dial    map[topology.Link]string
 	id      mesh.Identity
 	print   mesh.Fingerprint // of its own certificate
 	classic bool
@@ -31,7 +31,7 @@ type nodeSettings struct {
 
 // parseNode reads the options of a node.
 func parseNode(o *options) (*nodeSettings, error) {
-	s := &nodeSettings{dial: map[fabric.Link]string{}, id: mesh.Identity{Known: map[int]mesh.Fingerprint{}, Dial: udp.Dial}}
+	s := &nodeSettings{dial: map[topology.Link]string{}, id: mesh.Identity{Known: map[int]mesh.Fingerprint{}, Dial: udp.Dial}}
 	if err := s.loadCertificate(o); err != nil {
 		return nil, err
 	}
@@ -61,20 +61,20 @@ func (s *nodeSettings) loadCertificate(o *options) (err error) {
 }
 
 // parseAddress reads "1.0.0", and "1,0,0", of the torus.
-func (s *nodeSettings) parseAddress(text string) (fabric.Node, error) {
-	n, err := fabric.ParseNode(strings.ReplaceAll(text, ",", "."))
+func (s *nodeSettings) parseAddress(text string) (topology.Node, error) {
+	n, err := topology.ParseNode(strings.ReplaceAll(text, ",", "."))
 	if err == nil && !s.torus.Contains(n) {
-		err = fmt.Errorf("node %v: %w of %v", n, fabric.ErrOutside, s.torus)
+		err = fmt.Errorf("node %v: %w of %v", n, topology.ErrOutside, s.torus)
 	}
 	return n, err
 }
 
 // know notes the certificate of a node.
-func (s *nodeSettings) know(n fabric.Node, digits string) error {
+func (s *nodeSettings) know(n topology.Node, digits string) error {
 	var f mesh.Fingerprint
 	b, err := hex.DecodeString(strings.ToLower(strings.ReplaceAll(digits, ":", "")))
 	if err != nil || len(b) != len(f) {
-		return fmt.Errorf("certificate %q of node %v: %w: want the 64 hex digits of its SHA-256", digits, n, fabric.ErrSyntax)
+		return fmt.Errorf("certificate %q of node %v: %w: want the 64 hex digits of its SHA-256", digits, n, topology.ErrSyntax)
 	}
 	copy(f[:], b)
 	s.id.Known[s.torus.Index(n)] = f
@@ -86,7 +86,7 @@ func (s *nodeSettings) flags(o *options) (err error) {
 	if o.torus == "" {
 		return errors.New("a node needs --torus, as 2x2x1, or --fabric")
 	}
-	if s.torus, err = fabric.ParseTorus(o.torus); err != nil {
+	if s.torus, err = topology.ParseTorus(o.torus); err != nil {
 		return err
 	}
 	if s.at, err = s.parseAddress(o.node); err != nil {
@@ -118,18 +118,18 @@ func (s *nodeSettings) flags(o *options) (err error) {
 // link reads "x+=HOST:PORT" and "x+=udp://HOST:PORT".
 func (s *nodeSettings) link(text string) error {
 	name, address, _ := strings.Cut(text, "=")
-	l, err := fabric.ParseLink(name)
+	l, err := topology.ParseLink(name)
 	if err != nil {
 		return err
 	}
 	to := s.torus.Neighbour(s.at, l)
 	switch {
 	case to == s.at:
-		return fmt.Errorf("%w: it leads to itself: that side of %v is 1", fabric.ErrContradiction, s.torus)
+		return fmt.Errorf("%w: it leads to itself: that side of %v is 1", topology.ErrContradiction, s.torus)
 	case address == "":
-		return fmt.Errorf("%w: want x+=HOST:PORT", fabric.ErrSyntax)
+		return fmt.Errorf("%w: want x+=HOST:PORT", topology.ErrSyntax)
 	case s.dial[l] != "":
-		return fmt.Errorf("%w: it is given twice", fabric.ErrContradiction)
+		return fmt.Errorf("%w: it is given twice", topology.ErrContradiction)
 	}
 	if _, known := s.id.Known[s.torus.Index(to)]; !known {
 		return fmt.Errorf("%w: neighbour %v has no certificate on the list: --peer %v=SHA256", mesh.ErrPeer, to, to)
@@ -150,13 +150,13 @@ func (s *nodeSettings) file(o *options) error {
 	if err != nil {
 		return err
 	}
-	d, err := fabric.Parse(o.fabric, data)
+	d, err := topology.Parse(o.fabric, data)
 	if err != nil {
 		return err
 	}
 	own := d.Find(strings.ReplaceAll(o.node, ",", "."))
 	if own == nil {
-		return fmt.Errorf("%s: node %q: %w: it does not name that", o.fabric, o.node, fabric.ErrOutside)
+		return fmt.Errorf("%s: node %q: %w: it does not name that", o.fabric, o.node, topology.ErrOutside)
 	}
 	s.torus, s.at, s.listen, s.classic, s.depth = d.Torus, own.Node, own.Listen, d.Flow == "classic", d.Depth
 	for _, n := range d.Nodes {
@@ -168,9 +168,9 @@ func (s *nodeSettings) file(o *options) error {
 		}
 	}
 	if f, given := s.id.Known[s.torus.Index(s.at)]; given && f != s.print {
-		return fmt.Errorf("%s: node %v: %w: --certificate is another than the file has", o.fabric, s.at, fabric.ErrContradiction)
+		return fmt.Errorf("%s: node %v: %w: --certificate is another than the file has", o.fabric, s.at, topology.ErrContradiction)
 	}
-	for l := range fabric.Links {
+	for l := range topology.Links {
 		if err := s.neighbour(d, l); err != nil {
 			return fmt.Errorf("%s: link %v of %v: %w", o.fabric, l, s.at, err)
 		}
@@ -180,7 +180,7 @@ func (s *nodeSettings) file(o *options) error {
 
 // neighbour finds out who of both ends of a link dials: that of its plus side, if the
 // other listens.
-func (s *nodeSettings) neighbour(d *fabric.Description, l fabric.Link) error {
+func (s *nodeSettings) neighbour(d *topology.Description, l topology.Link) error {
 	at := s.torus.Neighbour(s.at, l)
 	to := d.Find(at.String())
 	if at == s.at || to == nil {
@@ -195,7 +195,7 @@ func (s *nodeSettings) neighbour(d *fabric.Description, l fabric.Link) error {
 	case to.Certificate == "":
 		return fmt.Errorf("%w: neighbour %v has no certificate", mesh.ErrPeer, at)
 	case to.Listen == "" && s.listen == "":
-		return fmt.Errorf("%w: neither %v nor %v listens", fabric.ErrContradiction, s.at, at)
+		return fmt.Errorf("%w: neither %v nor %v listens", topology.ErrContradiction, s.at, at)
 	}
 	plus := l&1 == 0
 	if to.Listen != "" && (plus || s.listen == "") {

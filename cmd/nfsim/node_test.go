@@ -22,7 +22,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/mesh"
 	"github.com/nfcomms/nfcomms/internal/testcert"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // credentials are a certificate in files.
@@ -185,28 +185,28 @@ func TestBadNodes(t *testing.T) {
 		want error
 	}{
 		"no torus":             {[]string{"--node", "0.0.0"}, nil},
-		"33 thousand":          {[]string{"--node", "0.0.0", "--torus", "32x32x33"}, fabric.ErrTorus},
-		"no YAML":              {[]string{"--node", "a", "--fabric", file("torus: [")}, fabric.ErrSyntax},
-		"a torus of one":       {[]string{"--node", "0.0.0", "--torus", "1x1x1"}, fabric.ErrTorus},
-		"outside":              {[]string{"--node", "2.0.0", "--torus", "2x2x1"}, fabric.ErrOutside},
-		"no node":              {[]string{"--node", "zero", "--torus", "2x2x1"}, fabric.ErrSyntax},
+		"33 thousand":          {[]string{"--node", "0.0.0", "--torus", "32x32x33"}, topology.ErrTorus},
+		"no YAML":              {[]string{"--node", "a", "--fabric", file("torus: [")}, topology.ErrSyntax},
+		"a torus of one":       {[]string{"--node", "0.0.0", "--torus", "1x1x1"}, topology.ErrTorus},
+		"outside":              {[]string{"--node", "2.0.0", "--torus", "2x2x1"}, topology.ErrOutside},
+		"no node":              {[]string{"--node", "zero", "--torus", "2x2x1"}, topology.ErrSyntax},
 		"nobody joins it":      {flags(), nil},
-		"no such link":         {flags("--link", "w+=a:1"), fabric.ErrSyntax},
-		"no address":           {flags("--peer", "1.0.0="+other, "--link", "x+"), fabric.ErrSyntax},
-		"a link to itself":     {flags("--link", "z+=a:1"), fabric.ErrContradiction},
+		"no such link":         {flags("--link", "w+=a:1"), topology.ErrSyntax},
+		"no address":           {flags("--peer", "1.0.0="+other, "--link", "x+"), topology.ErrSyntax},
+		"a link to itself":     {flags("--link", "z+=a:1"), topology.ErrContradiction},
 		"an unknown medium":    {flags("--peer", "1.0.0="+other, "--link", "x+=quic://a:1"), bridge.ErrInvalid},
 		"listens nowhere":      {flags("--listen", "udp://7000"), bridge.ErrInvalid},
-		"a link twice":         {flags("--peer", "1.0.0="+other, "--link", "x+=a:1", "--link", "x+=b:1"), fabric.ErrContradiction},
+		"a link twice":         {flags("--peer", "1.0.0="+other, "--link", "x+=a:1", "--link", "x+=b:1"), topology.ErrContradiction},
 		"an unknown neighbour": {flags("--link", "x+=a:1"), mesh.ErrPeer},
-		"a peer outside":       {flags("--peer", "5.0.0="+other), fabric.ErrOutside},
-		"half a certificate":   {flags("--peer", "1.0.0=5e"), fabric.ErrSyntax},
+		"a peer outside":       {flags("--peer", "5.0.0="+other), topology.ErrOutside},
+		"half a certificate":   {flags("--peer", "1.0.0=5e"), topology.ErrSyntax},
 		"no such file":         {[]string{"--node", "a", "--fabric", "/nowhere"}, os.ErrNotExist},
 		"file and flags":       {flags("--fabric", two(other, listen)), nil},
-		"not in the file":      {[]string{"--node", "c", "--fabric", two(other, listen)}, fabric.ErrOutside},
-		"another certificate":  {[]string{"--node", "a", "--fabric", two(other, listen)}, fabric.ErrContradiction},
+		"not in the file":      {[]string{"--node", "c", "--fabric", two(other, listen)}, topology.ErrOutside},
+		"another certificate":  {[]string{"--node", "a", "--fabric", two(other, listen)}, topology.ErrContradiction},
 		"a stranger":           {[]string{"--node", "a", "--fabric", two(c.print, ", listen: '127.0.0.1:7001'")}, mesh.ErrPeer},
-		"nobody listens":       {[]string{"--node", "a", "--fabric", two(c.print, ", certificate: "+other)}, fabric.ErrContradiction},
-		"a contradiction":      {[]string{"--node", "a", "--fabric", file("torus: 2x1x1\nnodes: [{node: 0.0.0}, {node: 0.0.0}]\n")}, fabric.ErrContradiction},
+		"nobody listens":       {[]string{"--node", "a", "--fabric", two(c.print, ", certificate: "+other)}, topology.ErrContradiction},
+		"a contradiction":      {[]string{"--node", "a", "--fabric", file("torus: 2x1x1\nnodes: [{node: 0.0.0}, {node: 0.0.0}]\n")}, topology.ErrContradiction},
 		"a rate": {[]string{"--node", "a", "--fabric", file("torus: 2x1x1\nnodes:\n  - {node: 0.0.0, name: a}\n  - {node: 1.0.0" + listen +
 			"}\nlinks: [{from: 1.0.0, link: x-, rate: 1Gbit/s}]\n")}, bridge.ErrNotSupported},
 	} {
@@ -261,7 +261,7 @@ func TestWhoDials(t *testing.T) {
 		text += fmt.Sprintf("  - {node: %d.0.0, listen: '127.0.0.1:700%d', certificate: %s}\n", i, i, c.print)
 	}
 	require.NoError(t, os.WriteFile(path, []byte(text+"links: [{from: 2.0.0, link: x+, off: true}]\n"), 0o600))
-	want := []map[fabric.Link]string{{fabric.XPlus: "127.0.0.1:7001"}, {fabric.XPlus: "127.0.0.1:7002"}, {}}
+	want := []map[topology.Link]string{{topology.XPlus: "127.0.0.1:7001"}, {topology.XPlus: "127.0.0.1:7002"}, {}}
 	for i := range 3 {
 		s, err := parseNode(&options{node: fmt.Sprintf("%d.0.0", i), fabric: path, certificate: c.cert, key: c.key})
 		require.NoError(t, err)

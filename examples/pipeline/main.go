@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/command"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -30,7 +30,7 @@ var source embed.FS
 type settings struct {
 	address              string
 	stages, blocks, size int
-	nodes                []fabric.Node // of the stages, in turn; none: all are at the device
+	nodes                []topology.Node // of the stages, in turn; none: all are at the device
 }
 
 func main() { command.Main("pipeline", pipeline) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/internal/commandtest"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -59,7 +59,7 @@ func TestNodeDies(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.Close()) }()
 	s := &settings{stages: 2, blocks: 3, size: 200_001}
-	s.nodes = []fabric.Node{nfcomms.Place(1, 0, 0), nfcomms.Place(1, 1, 0)}
+	s.nodes = []topology.Node{nfcomms.Place(1, 0, 0), nfcomms.Place(1, 1, 0)}
 	in, out, err := s.start(ctx, dev)
 	require.NoError(t, err)
 	require.NoError(t, dev.Fabric().CutLink(t.Context(), nfcomms.Place(1, 0, 0), 2, true))

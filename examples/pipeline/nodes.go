@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/internal/command"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
@@ -25,7 +25,7 @@ func (s *settings) place(nodes string) error {
 		return nil
 	}
 	for _, name := range strings.Split(nodes, ",") {
-		n, err := fabric.ParseNode(name)
+		n, err := topology.ParseNode(name)
 		if err != nil {
 			return command.Inputf("--nodes: %w", err)
 		}
@@ -73,7 +73,7 @@ func (s *settings) places(ctx context.Context, dev *nfcomms.Device) ([]stagePlac
 }
 
 // device returns that of a node, which may be the one that was opened.
-func device(ctx context.Context, dev *nfcomms.Device, n fabric.Node) (*nfcomms.Device, error) {
+func device(ctx context.Context, dev *nfcomms.Device, n topology.Node) (*nfcomms.Device, error) {
 	if dev.Info().Node == n && dev.Fabric() != nil {
 		return dev, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -91,7 +91,7 @@ func parseUnder(field, name, collection string) (device, last string, err error)
 // parseChannel returns device and target of a channel's name.
 func parseChannel(field, name string) (string, nfcomms.Target, error) {
 	device, last, _ := strings.Cut(strings.TrimPrefix(name, "devices/"), "/channels/")
-	t, err := fabric.ParseTarget(last)
+	t, err := topology.ParseTarget(last)
 	if err != nil || !deviceID.MatchString(device) || ChannelName(device, nfcomms.Target(t)) != name {
 		return "", 0, malformed(field, name, "devices/{device}/channels/{number below 2^24, or x.y.z/number}")
 	}
@@ -103,7 +103,7 @@ func parseProcess(field, name string) (device, node string, id nfcomms.ProcessID
 	device, last, _ := strings.Cut(strings.TrimPrefix(name, "devices/"), "/processes/")
 	if place, number, there := strings.Cut(last, "/"); there {
 		node, last = place, number
-		_, err = fabric.ParseNode(node)
+		_, err = topology.ParseNode(node)
 	}
 	n, bad := parseNumber(last)
 	id = nfcomms.ProcessID(n)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -55,14 +55,14 @@ func (v fabricService) GetFabric(ctx context.Context, req *nfcommsv1.GetFabricRe
 	if err != nil {
 		return nil, err
 	}
-	s := fabric.Of(&state)
+	s := topology.Of(&state)
 	nodes, links := s.Count()
 	return &nfcommsv1.GetFabricResponse{
 		Name: d.name(), Torus: s.Torus.String(), Node: state.Node.String(),
-		NodesKnown: int32(s.Torus.Nodes() - nodes[fabric.Unknown]),
+		NodesKnown: int32(s.Torus.Nodes() - nodes[topology.Unknown]),
 		Links: &nfcommsv1.LinkCounts{
-			Normal: int32(links[fabric.Normal]), Sick: int32(links[fabric.Sick]),
-			Broken: int32(links[fabric.Broken]), Unknown: int32(links[fabric.Unknown]),
+			Normal: int32(links[topology.Normal]), Sick: int32(links[topology.Sick]),
+			Broken: int32(links[topology.Broken]), Unknown: int32(links[topology.Unknown]),
 		},
 	}, nil
 }
@@ -95,7 +95,7 @@ func (v fabricService) ListNodes(ctx context.Context, req *nfcommsv1.ListNodesRe
 	if err != nil {
 		return nil, err
 	}
-	snapshot := fabric.Of(&state)
+	snapshot := topology.Of(&state)
 	for _, n := range some {
 		resp.Nodes = append(resp.Nodes, nodeOf(snapshot, &state, n.index))
 	}
@@ -104,14 +104,14 @@ func (v fabricService) ListNodes(ctx context.Context, req *nfcommsv1.ListNodesRe
 }
 
 // nodeOf describes a node.
-func nodeOf(s *fabric.Snapshot, state *nfcomms.FabricState, index int) *nfcommsv1.Node {
+func nodeOf(s *topology.Snapshot, state *nfcomms.FabricState, index int) *nfcommsv1.Node {
 	at, n := s.Torus.Node(index), &state.Nodes[index]
 	m := &nfcommsv1.Node{
 		Address: at.String(), Diagnostic: diagnostic(n.Word), Alive: n.Alive,
 		Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
 		PageHits: n.PageHits, PageMisses: n.PageMisses, Windows: n.Windows, WindowBytes: n.WindowBytes,
 	}
-	for l := range fabric.Links {
+	for l := range topology.Links {
 		to := s.Torus.Neighbour(at, l)
 		if to == at {
 			continue
@@ -132,15 +132,15 @@ func nodeOf(s *fabric.Snapshot, state *nfcomms.FabricState, index int) *nfcommsv
 
 // linkStates are the states of links on the wire.
 var linkStates = [...]nfcommsv1.Link_State{
-	fabric.Normal:  nfcommsv1.Link_STATE_NORMAL,
-	fabric.Sick:    nfcommsv1.Link_STATE_SICK,
-	fabric.Broken:  nfcommsv1.Link_STATE_BROKEN,
-	fabric.Unknown: nfcommsv1.Link_STATE_UNKNOWN,
+	topology.Normal:  nfcommsv1.Link_STATE_NORMAL,
+	topology.Sick:    nfcommsv1.Link_STATE_SICK,
+	topology.Broken:  nfcommsv1.Link_STATE_BROKEN,
+	topology.Unknown: nfcommsv1.Link_STATE_UNKNOWN,
 }
 
 // parseNode reads a field that names a node.
 func parseNode(field, text string) (abi.Node, error) {
-	n, err := fabric.ParseNode(text)
+	n, err := topology.ParseNode(text)
 	if err != nil {
 		err = invalid(field, "%v", err)
 	}
@@ -151,12 +151,12 @@ func parseNode(field, text string) (abi.Node, error) {
 func linkOf(ctx context.Context, f nfcomms.Fabric, req interface {
 	GetNode() string
 	GetLink() string
-}) (abi.Node, fabric.Link, error) {
+}) (abi.Node, topology.Link, error) {
 	n, err := parseNode("node", req.GetNode())
 	if err != nil {
 		return 0, 0, err
 	}
-	l, err := fabric.ParseLink(req.GetLink())
+	l, err := topology.ParseLink(req.GetLink())
 	if err != nil {
 		return 0, 0, invalid("link", "%v", err)
 	}
@@ -164,7 +164,7 @@ func linkOf(ctx context.Context, f nfcomms.Fabric, req interface {
 	if err != nil {
 		return 0, 0, err
 	}
-	torus := fabric.Of(&state).Torus
+	torus := topology.Of(&state).Torus
 	if torus.Contains(n) && torus.Neighbour(n, l) == n {
 		return 0, 0, invalid("link", "%v leads to node %v itself: that side of the torus %v is 1", l, n, torus)
 	}
@@ -193,10 +193,10 @@ func (v fabricService) GetRoute(ctx context.Context, req *nfcommsv1.GetRouteRequ
 	if err != nil {
 		return nil, err
 	}
-	torus := fabric.Of(&state).Torus
+	torus := topology.Of(&state).Torus
 	resp := &nfcommsv1.GetRouteResponse{Reachable: len(hops) > 0 || from == to}
 	for at, i := from, 0; i < len(hops); i++ {
-		link := fabric.Link(hops[i].Link)
+		link := topology.Link(hops[i].Link)
 		next := torus.Neighbour(at, link)
 		resp.Hops = append(resp.Hops, &nfcommsv1.Hop{From: at.String(), Link: link.String(), To: next.String(), Detour: hops[i].Detour})
 		at = next

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -94,7 +94,7 @@ type fabricTable struct {
 
 // fabricPage is what a name shows.
 type fabricPage struct {
-	nodes, links [fabric.States]int
+	nodes, links [topology.States]int
 	now          [nowCount]uint64
 	sums         [sumCount]uint64
 }
@@ -186,7 +186,7 @@ func (t *fabricTable) grow(s *bridge.FabricState) {
 
 // add adds a fabric to what a name shows.
 func (p *fabricPage) add(s *bridge.FabricState, t *fabricTable) {
-	nodes, links := fabric.Of(s).Count()
+	nodes, links := topology.Of(s).Count()
 	for i := range nodes {
 		p.nodes[i] += nodes[i]
 		p.links[i] += links[i]
@@ -201,7 +201,7 @@ func (p *fabricPage) add(s *bridge.FabricState, t *fabricTable) {
 }
 
 func (p *fabricPage) send(ch chan<- prometheus.Metric, name string) {
-	for state := range fabric.States {
+	for state := range topology.States {
 		ch <- prometheus.MustNewConstMetric(fabricNodes, gauge, float64(p.nodes[state]), name, state.String())
 		ch <- prometheus.MustNewConstMetric(fabricLinks, gauge, float64(p.links[state]), name, state.String())
 	}

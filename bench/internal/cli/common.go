@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -35,7 +35,7 @@ func (c *Flags) open(ctx context.Context) (dev *nfcomms.Device, closeAll func() 
 	if err != nil || c.node == "" {
 		return near, near.Close, err
 	}
-	n, err := fabric.ParseNode(c.node)
+	n, err := topology.ParseNode(c.node)
 	if err != nil {
 		return nil, nil, errors.Join(Usagef("--node: %w", err), near.Close())
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/plot"
 	"github.com/nfcomms/nfcomms/internal/mesh"
 	"github.com/nfcomms/nfcomms/internal/texttable"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // label names the kind of what links and fabrics are measured on.
@@ -88,7 +88,7 @@ type fabricOptions struct {
 	errors    float64
 	plot, svg string
 
-	sides fabric.Torus
+	sides topology.Torus
 }
 
 func newFabric(c *cli.Flags) *cobra.Command {
@@ -135,7 +135,7 @@ unit in each name.`,
 }
 
 func (o *fabricOptions) check() (err error) {
-	o.sides, err = fabric.ParseTorus(o.torus)
+	o.sides, err = topology.ParseTorus(o.torus)
 	switch {
 	case err != nil:
 		return cli.UsageError{Err: err}

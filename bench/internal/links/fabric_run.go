@@ -11,14 +11,14 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/mesh"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // fabricBench measures one mesh.
 type fabricBench struct {
 	o      *fabricOptions
 	m      *mesh.Mesh
-	during *fabric.Snapshot // while a link is cut
+	during *topology.Snapshot // while a link is cut
 }
 
 // quietFor is how long nothing came before what is missing counts as lost.
@@ -224,7 +224,7 @@ func (b *fabricBench) change(ctx context.Context, link int, cut bool) (float64, 
 }
 
 // picture draws what node 0 knows, and its way to another.
-func (b *fabricBench) picture(from, to int) (string, *fabric.Snapshot, error) {
+func (b *fabricBench) picture(from, to int) (string, *topology.Snapshot, error) {
 	words, err := b.m.View(0)
 	if err != nil {
 		return "", nil, err
@@ -234,7 +234,7 @@ func (b *fabricBench) picture(from, to int) (string, *fabric.Snapshot, error) {
 		return "", nil, err
 	}
 	t := b.o.sides
-	s := &fabric.Snapshot{Torus: t, Nodes: make([]fabric.NodeState, t.Nodes())}
+	s := &topology.Snapshot{Torus: t, Nodes: make([]topology.NodeState, t.Nodes())}
 	for i, word := range words {
 		s.Nodes[i].Word = word
 		state, err := b.m.State(i)
@@ -242,14 +242,14 @@ func (b *fabricBench) picture(from, to int) (string, *fabric.Snapshot, error) {
 			return "", nil, err
 		}
 		for link, l := range state.Links {
-			s.Nodes[i].Links[link] = fabric.LinkState{Errors: l.Errors, Repeats: l.Repeated}
+			s.Nodes[i].Links[link] = topology.LinkState{Errors: l.Errors, Repeats: l.Repeated}
 		}
 	}
-	route := fabric.Route{From: t.Node(from), To: t.Node(to)}
+	route := topology.Route{From: t.Node(from), To: t.Node(to)}
 	for _, h := range way {
-		route.Hops = append(route.Hops, fabric.Hop{Link: fabric.Link(h.Link), Detour: h.Detour})
+		route.Hops = append(route.Hops, topology.Hop{Link: topology.Link(h.Link), Detour: h.Detour})
 	}
-	s.Routes = []fabric.Route{route}
+	s.Routes = []topology.Route{route}
 	var text strings.Builder
 	err = s.Text(&text)
 	return text.String(), s, err
