@@ -74,9 +74,20 @@ sub convert {
 	if ($s =~ /\bctx\b/ && $s =~ /\.Fabric\(\)/) {
 		$s =~ s{\b(?=\w*[fF](?:abric)?(?:\(\))?\.)($expr(?:\(\))?\.)(State|Route|CutLink|KillNode|SilenceNode)\((?!ctx\b)(\)?)}{"$1$2(ctx" . ($3 || ', ')}ge;
 	}
+	$s =~ s{($expr)\.Node($p)}{
+		my ($dev, $all, @args) = ($1, $2, args($2));
+		@args == 4 ? "fabric.Device($args[0], $dev, fabric.At(" . join(', ', @args[1 .. 3]) . '))' : "$dev.Node$all";
+	}ge;
+	$s =~ s{\bnfcomms\.At($p)}{ my @args = args($1); 'fabric.Target(fabric.At(' . join(', ', @args[0 .. 2]) . "), $args[3])" }ge;
+	$s =~ s{\bnfcomms\.Place\(}{fabric.At(}g;
+	$s =~ s{\bnfcomms\.Fabric(Place|State|Hop|Window)\b}{fabric.$1}g;
+	$s =~ s{\bnfcomms\.(Fabric|HostWindow|LinkTest)\b}{fabric.$1}g;
+	$s =~ s{\bnfcomms\.WindowAccess\b}{fabric.Access}g;
+	$s =~ s{\bnfcomms\.Window(Read|Write)\b}{fabric.$1}g;
+	$s =~ s{($expr)\.Fabric\(\)}{fabric.Of($1)}g if $s =~ /\bnfcomms\./;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
-	for my $sub (qw(trace admin)) {
-		next if $s =~ m{pkg/nfcomms/$sub"} || $before =~ /\b$sub\.[A-Z]/ || $s !~ /\b$sub\.[A-Z]/;
+	for my $sub (qw(trace admin fabric)) {
+		next if $s =~ m{pkg/nfcomms/$sub"} || $before =~ /(?<!\.)\b$sub\.[A-Z]/ || $s !~ /\b$sub\.[A-Z]/;
 		$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/$sub"\n};
 	}
 	$s =~ s{\t$nf"\n}{} if $s !~ /\bnfcomms\.\w/ && $before =~ /\bnfcomms\.\w/;

@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 const (
@@ -30,11 +31,11 @@ func oneProcess(ctx context.Context) error {
 		return err
 	}
 	defer dev.Close()
-	f := dev.Fabric()
+	f := fabric.Of(dev)
 	if err := untilBroken(ctx, f, 0); err != nil {
 		return err
 	}
-	ch, err := dev.Subscribe(ctx, nfcomms.At(far.X(), far.Y(), far.Z(), nfcomms.Loopback))
+	ch, err := dev.Subscribe(ctx, fabric.Target(far, nfcomms.Loopback))
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func oneProcess(ctx context.Context) error {
 }
 
 // cutUnderLoad cuts the first link of the way, and shows the way around it.
-func cutUnderLoad(ctx context.Context, f nfcomms.Fabric, l *load, link topology.Link) error {
+func cutUnderLoad(ctx context.Context, f fabric.Fabric, l *load, link topology.Link) error {
 	begin := time.Now()
 	if err := f.CutLink(ctx, near, int(link), true); err != nil {
 		return err
@@ -88,7 +89,7 @@ func cutUnderLoad(ctx context.Context, f nfcomms.Fabric, l *load, link topology.
 }
 
 // untilBroken waits until so many links are known to be broken, and all others well.
-func untilBroken(ctx context.Context, f nfcomms.Fabric, want int) error {
+func untilBroken(ctx context.Context, f fabric.Fabric, want int) error {
 	return until(ctx, fmt.Sprintf("%d links are broken", want), func() (bool, error) {
 		s, err := f.State(ctx)
 		if err != nil {
@@ -100,7 +101,7 @@ func untilBroken(ctx context.Context, f nfcomms.Fabric, want int) error {
 }
 
 // testLink shows the error ratio of a link.
-func testLink(ctx context.Context, f nfcomms.Fabric, link topology.Link) error {
+func testLink(ctx context.Context, f fabric.Fabric, link topology.Link) error {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	t, err := f.TestLink(within, near, int(link), 1<<32)
@@ -177,7 +178,7 @@ func (l *load) stop() error {
 }
 
 // show lets the load run for a stage, and prints the map with its figures.
-func (l *load) show(ctx context.Context, title string, f nfcomms.Fabric, detour bool) error {
+func (l *load) show(ctx context.Context, title string, f fabric.Fabric, detour bool) error {
 	before, err := f.State(ctx)
 	if err != nil {
 		return err
@@ -213,7 +214,7 @@ func (l *load) measure(title string) (seconds float64, err error) {
 }
 
 // draw prints the map with rates since a state before, and the way to the far node.
-func draw(ctx context.Context, f nfcomms.Fabric, before *nfcomms.FabricState, seconds float64, detour bool) error {
+func draw(ctx context.Context, f fabric.Fabric, before *fabric.State, seconds float64, detour bool) error {
 	now, err := f.State(ctx)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// The operations of the program in pkg/nfcomms/testdata/window.
+// The operations of the program in pkg/nfcomms/fabric/testdata/window.
 const (
 	WindowMake = iota
 	WindowRevoke

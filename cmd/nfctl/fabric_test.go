@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // lateFabric has a broken link, and no time for a second call.
@@ -61,7 +62,7 @@ func TestFabricOfProcesses(t *testing.T) {
 	require.NoError(t, err)
 	memory, err := dev.Alloc(4096)
 	require.NoError(t, err)
-	_, err = dev.Fabric().Window(t.Context(), memory.Bytes(), nfcomms.WindowRead)
+	_, err = fabric.Of(dev).Window(t.Context(), memory.Bytes(), fabric.Read)
 	require.NoError(t, err)
 	require.Contains(t, do("fabric", "--interval", "0"), "windows of memory of nodes: 1, 4 KiB\n")
 	require.NoError(t, dev.Close())

@@ -19,6 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // targetNames are the services that every device has.
@@ -41,7 +42,7 @@ func parseTarget(arg string) (nfcomms.Target, error) {
 	}
 	t, err := parseLocal(arg, local)
 	if node != nil {
-		t = nfcomms.At(node.X(), node.Y(), node.Z(), t)
+		t = fabric.Target(*node, t)
 	}
 	return t, err
 }

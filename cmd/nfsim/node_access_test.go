@@ -32,7 +32,7 @@ func newOwner(t *testing.T, dev bridge.Device, image []byte) *bridgetest.Windowe
 
 func buildWindowed(t *testing.T) []byte {
 	t.Helper()
-	image, err := program.Build(t.Context(), os.DirFS("../../pkg/nfcomms/testdata/window"), program.Options{})
+	image, err := program.Build(t.Context(), os.DirFS("../../pkg/nfcomms/fabric/testdata/window"), program.Options{})
 	require.NoError(t, err)
 	return image
 }

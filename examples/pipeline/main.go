@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/command"
-	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 //go:embed device
@@ -30,7 +30,7 @@ var source embed.FS
 type settings struct {
 	address              string
 	stages, blocks, size int
-	nodes                []topology.Node // of the stages, in turn; none: all are at the device
+	nodes                []fabric.Place // of the stages, in turn; none: all are at the device
 }
 
 func main() { command.Main("pipeline", pipeline) }

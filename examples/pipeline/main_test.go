@@ -11,8 +11,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/internal/commandtest"
-	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,17 +59,17 @@ func TestNodeDies(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.Close()) }()
 	s := &settings{stages: 2, blocks: 3, size: 200_001}
-	s.nodes = []topology.Node{nfcomms.Place(1, 0, 0), nfcomms.Place(1, 1, 0)}
+	s.nodes = []fabric.Place{fabric.At(1, 0, 0), fabric.At(1, 1, 0)}
 	in, out, err := s.start(ctx, dev)
 	require.NoError(t, err)
-	require.NoError(t, dev.Fabric().CutLink(t.Context(), nfcomms.Place(1, 0, 0), 2, true))
+	require.NoError(t, fabric.Of(dev).CutLink(t.Context(), fabric.At(1, 0, 0), 2, true))
 	require.NoError(t, s.pass(ctx, in, out))
-	require.NoError(t, dev.Fabric().KillNode(t.Context(), nfcomms.Place(1, 1, 0), true))
+	require.NoError(t, fabric.Of(dev).KillNode(t.Context(), fabric.At(1, 1, 0), true))
 	for err == nil { // the first stage hears of it, and ends
 		err = in.Send(ctx, []byte{1})
 	}
 	require.ErrorIs(t, err, nfcomms.ErrClosed)
-	require.NoError(t, dev.Fabric().KillNode(t.Context(), nfcomms.Place(1, 1, 0), false))
+	require.NoError(t, fabric.Of(dev).KillNode(t.Context(), fabric.At(1, 1, 0), false))
 	for err != nil && ctx.Err() == nil { // until its links are up
 		if err = dev.Reset(ctx); err == nil {
 			in, out, err = s.start(ctx, dev)

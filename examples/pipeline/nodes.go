@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/internal/command"
-	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
@@ -25,7 +25,7 @@ func (s *settings) place(nodes string) error {
 		return nil
 	}
 	for _, name := range strings.Split(nodes, ",") {
-		n, err := topology.ParseNode(name)
+		n, err := fabric.Parse(name)
 		if err != nil {
 			return command.Inputf("--nodes: %w", err)
 		}
@@ -53,12 +53,11 @@ func (s *settings) places(ctx context.Context, dev *nfcomms.Device) ([]stagePlac
 		known = make([]stagePlace, len(s.nodes))
 	}
 	for i, n := range s.nodes {
-		x, y, z := n.X(), n.Y(), n.Z()
 		there, err := device(ctx, dev, n)
 		if err != nil {
 			return nil, err
 		}
-		known[i] = stagePlace{dev: there, at: func(t nfcomms.Target) nfcomms.Target { return nfcomms.At(x, y, z, t) }}
+		known[i] = stagePlace{dev: there, at: func(t nfcomms.Target) nfcomms.Target { return fabric.Target(n, t) }}
 	}
 	for i := range known {
 		if known[i].name, err = known[i].dev.Load(ctx, image); err != nil {
@@ -73,12 +72,11 @@ func (s *settings) places(ctx context.Context, dev *nfcomms.Device) ([]stagePlac
 }
 
 // device returns that of a node, which may be the one that was opened.
-func device(ctx context.Context, dev *nfcomms.Device, n topology.Node) (*nfcomms.Device, error) {
-	if dev.Info().Node == n && dev.Fabric() != nil {
+func device(ctx context.Context, dev *nfcomms.Device, n fabric.Place) (*nfcomms.Device, error) {
+	if dev.Info().Node == n && fabric.Of(dev) != nil {
 		return dev, nil
 	}
-	x, y, z := n.X(), n.Y(), n.Z()
-	there, err := dev.Node(ctx, x, y, z)
+	there, err := fabric.Device(ctx, dev, n)
 	if errors.Is(err, nfcomms.ErrInvalid) || errors.Is(err, nfcomms.ErrNotSupported) {
 		err = command.InputError{Err: err}
 	}
@@ -90,7 +88,7 @@ type traffic struct{ sent, received uint64 }
 
 // hostTraffic returns that of the node that the host is at; nothing without a fabric.
 func hostTraffic(ctx context.Context, dev *nfcomms.Device) (t traffic, err error) {
-	f := dev.Fabric()
+	f := fabric.Of(dev)
 	if f == nil {
 		return t, nil
 	}

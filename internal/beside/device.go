@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
@@ -74,8 +75,8 @@ type deviceWorld struct {
 	listener    *nfcomms.Listener // nil: there is none
 	tracer      *trace.Tracer
 	instance    *nfcomms.Instance
-	fabric      nfcomms.Fabric // nil: there is none
-	window      nfcomms.HostWindow
+	fabric      fabric.Fabric // nil: there is none
+	window      fabric.HostWindow
 	future      *nfcomms.Future
 	completions nfcomms.Completions
 	memory      []byte        // of the region
@@ -117,10 +118,10 @@ func openDevice(ctx context.Context, address string) (w *deviceWorld, err error)
 			err = nil
 		}
 	}
-	if w.fabric = w.device.Fabric(); w.fabric != nil && err == nil {
+	if w.fabric = fabric.Of(w.device); w.fabric != nil && err == nil {
 		var shared *nfcomms.Region // some back ends reach no other memory
 		if shared, err = w.device.Alloc(partSize); err == nil {
-			w.window, err = w.fabric.Window(ctx, shared.Bytes(), nfcomms.WindowRead|nfcomms.WindowWrite)
+			w.window, err = w.fabric.Window(ctx, shared.Bytes(), fabric.Read|fabric.Write)
 		}
 	}
 	if err != nil {
@@ -154,8 +155,8 @@ func (w *deviceWorld) world() *World {
 		add("Listener", w.listener, nil)
 	}
 	if w.fabric != nil {
-		add("Fabric", w.fabric, reflect.TypeFor[nfcomms.Fabric]())
-		add("HostWindow", w.window, reflect.TypeFor[nfcomms.HostWindow]())
+		add("Fabric", w.fabric, reflect.TypeFor[fabric.Fabric]())
+		add("HostWindow", w.window, reflect.TypeFor[fabric.HostWindow]())
 	}
 	return all
 }
@@ -209,7 +210,7 @@ func (w *deviceWorld) bytes() []byte {
 }
 
 func (w *deviceWorld) target() nfcomms.Target {
-	list := []nfcomms.Target{nfcomms.Loopback, nfcomms.Log, nfcomms.Time, w.instance.Process.First, 999, nfcomms.At(1, 0, 0, nfcomms.Loopback)}
+	list := []nfcomms.Target{nfcomms.Loopback, nfcomms.Log, nfcomms.Time, w.instance.Process.First, 999, fabric.Target(fabric.At(1, 0, 0), nfcomms.Loopback)}
 	if w.listener != nil {
 		list = append(list, w.listener.Target(), w.listener.Target())
 	}
@@ -241,13 +242,13 @@ func (w *deviceWorld) arguments() map[reflect.Type]func() any {
 			return g.Instances[0].Channels[0].Send(ctx, []byte("work"))
 		}
 	})
-	recipe(all, func() nfcomms.FabricPlace {
-		return one(nfcomms.Place(0, 0, 0), nfcomms.Place(1, 0, 0), nfcomms.Place(9, 9, 9))
+	recipe(all, func() fabric.Place {
+		return one(fabric.At(0, 0, 0), fabric.At(1, 0, 0), fabric.At(9, 9, 9))
 	})
-	recipe(all, func() nfcomms.WindowAccess { return nfcomms.WindowRead | nfcomms.WindowWrite })
-	recipe(all, func() nfcomms.FabricWindow {
+	recipe(all, func() fabric.Access { return fabric.Read | fabric.Write })
+	recipe(all, func() fabric.Window {
 		if w.window == nil {
-			return nfcomms.FabricWindow{}
+			return fabric.Window{}
 		}
 		return w.window.Remote()
 	})
@@ -270,7 +271,7 @@ func (w *deviceWorld) drop() map[reflect.Type]func(any) {
 		for range each {
 		}
 	})
-	ending(all, func(nfcomms.Fabric) {})
+	ending(all, func(fabric.Fabric) {})
 	ending(all, func(bridge.Device) {}) // all callers that asked for that node share it
 	return all
 }

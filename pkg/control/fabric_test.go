@@ -15,6 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // serveTorus serves a node of a torus, once all links are up.
@@ -219,7 +220,7 @@ func TestTestsAreBounded(t *testing.T) {
 // one to the device's own, and the two with one number are two.
 func TestChannelsOfNodes(t *testing.T) {
 	c, ctx := serveTorus(t, "3x1x1"), background(t)
-	far := control.ChannelName("nic0", nfcomms.At(2, 0, 0, nfcomms.Loopback))
+	far := control.ChannelName("nic0", fabric.Target(fabric.At(2, 0, 0), nfcomms.Loopback))
 	require.Equal(t, "devices/nic0/channels/2.0.0/1", far)
 	for _, name := range []string{far, loopback} {
 		require.Equal(t, name, openChannel(t, c, name).GetName())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // process is a device process that a remote client started. Its name tells it from all
@@ -38,11 +39,11 @@ func siteOf(ctx context.Context, dev *nfcomms.Device, field, node string) (site,
 		return site{dev: dev}, nil
 	}
 	n, err := parseNode(field, node)
-	if err != nil || (dev.Fabric() != nil && n == dev.Info().Node) {
+	if err != nil || (fabric.Of(dev) != nil && n == dev.Info().Node) {
 		return site{dev: dev}, err
 	}
-	far, err := dev.Node(ctx, n.X(), n.Y(), n.Z())
-	return site{far, node, nfcomms.At(n.X(), n.Y(), n.Z(), 0)}, err
+	far, err := fabric.Device(ctx, dev, n)
+	return site{far, node, fabric.Target(n, 0)}, err
 }
 
 // started remembers a process, so that somebody can tell later whose it is, until it

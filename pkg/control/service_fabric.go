@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // Tests of links.
@@ -29,7 +30,7 @@ type fabricService struct {
 }
 
 // fabric finds the fabric of the device that a field names.
-func (v fabricService) fabric(field, name string) (*device, nfcomms.Fabric, error) {
+func (v fabricService) fabric(field, name string) (*device, fabric.Fabric, error) {
 	d, err := v.s.named(field, name)
 	if err != nil {
 		return nil, nil, err
@@ -38,7 +39,7 @@ func (v fabricService) fabric(field, name string) (*device, nfcomms.Fabric, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	f := dev.Fabric()
+	f := fabric.Of(dev)
 	if f == nil {
 		return nil, nil, fmt.Errorf("%q: %w", d.name(), ErrNoFabric)
 	}
@@ -69,7 +70,7 @@ func (v fabricService) GetFabric(ctx context.Context, req *nfcommsv1.GetFabricRe
 
 // nodeAt is a node of a state.
 type nodeAt struct {
-	s     *nfcomms.FabricState
+	s     *fabric.State
 	index int
 }
 
@@ -104,7 +105,7 @@ func (v fabricService) ListNodes(ctx context.Context, req *nfcommsv1.ListNodesRe
 }
 
 // nodeOf describes a node.
-func nodeOf(s *topology.Snapshot, state *nfcomms.FabricState, index int) *nfcommsv1.Node {
+func nodeOf(s *topology.Snapshot, state *fabric.State, index int) *nfcommsv1.Node {
 	at, n := s.Torus.Node(index), &state.Nodes[index]
 	m := &nfcommsv1.Node{
 		Address: at.String(), Diagnostic: diagnostic(n.Word), Alive: n.Alive,
@@ -148,7 +149,7 @@ func parseNode(field, text string) (abi.Node, error) {
 }
 
 // linkOf returns the link of a request: one that leads to another node.
-func linkOf(ctx context.Context, f nfcomms.Fabric, req interface {
+func linkOf(ctx context.Context, f fabric.Fabric, req interface {
 	GetNode() string
 	GetLink() string
 }) (abi.Node, topology.Link, error) {

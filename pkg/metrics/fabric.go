@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // Metrics of fabrics; all have the label "device".
@@ -100,10 +101,10 @@ type fabricPage struct {
 }
 
 // stateOf asks a device.
-func stateOf(dev *nfcomms.Device) (nfcomms.FabricState, error) {
+func stateOf(dev *nfcomms.Device) (fabric.State, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fabricTime)
 	defer cancel()
-	return dev.Fabric().State(ctx)
+	return fabric.Of(dev).State(ctx)
 }
 
 // Collect asks every device that is a node of a fabric.
@@ -146,7 +147,7 @@ type fabricEntry struct {
 // open lists the devices to ask, in the order of their names.
 func (c *fabricCollector) open() (all []fabricEntry) {
 	for name, dev := range c.devices() {
-		if dev != nil && dev.Fabric() != nil {
+		if dev != nil && fabric.Of(dev) != nil {
 			all = append(all, fabricEntry{safeName(name), dev})
 		}
 	}

@@ -48,22 +48,6 @@ type (
 	Memory = bridge.Memory
 	// Offer is what the device holds ready on a channel.
 	Offer = bridge.Offer
-	// Fabric is a torus of nodes, as one of them knows it.
-	Fabric = bridge.Fabric
-	// FabricPlace is the place of a node in a fabric; [Place] makes one.
-	FabricPlace = abi.Node
-	// FabricState is a fabric at one moment.
-	FabricState = bridge.FabricState
-	// FabricHop is a step of a route.
-	FabricHop = bridge.FabricHop
-	// FabricWindow names memory at a node that others put to and get from.
-	FabricWindow = bridge.FabricWindow
-	// HostWindow is memory of this process that others put to and get from.
-	HostWindow = bridge.HostWindow
-	// WindowAccess is what others may do with a window.
-	WindowAccess = bridge.WindowAccess
-	// LinkTest is the result of a test of a link.
-	LinkTest = bridge.LinkTest
 	// Found is a device that can be opened here, or one that cannot with the reason.
 	Found = bridge.Found
 )
@@ -88,12 +72,6 @@ const (
 	EMEM = abi.EMEM // external memory
 )
 
-// Kinds of access to a window of [Fabric]; both may be given.
-const (
-	WindowRead  = bridge.WindowRead  // get from it
-	WindowWrite = bridge.WindowWrite // put to it
-)
-
 // MessageSize is the most bytes a message may have; a transfer carries more.
 const MessageSize = abi.PayloadSize
 
@@ -105,7 +83,7 @@ type Device struct {
 	// tracing has the tracers; nil: nobody traces. It is written under clock.mu.
 	tracing atomic.Pointer[tracing]
 	clock   clock
-	// shared: others have the same device of the back end open, see Node.
+	// shared: others have the same device of the back end open, see node.
 	shared bool
 	// idle holds a token while nobody resets or closes the device.
 	idle chan struct{}
@@ -229,42 +207,6 @@ func (d *Device) Stats() Stats { return d.dev.Stats() }
 func (d *Device) Health() (Health, error) {
 	h, err := d.dev.Health()
 	return h, d.fail(opHealth, 0, err)
-}
-
-// Fabric returns the fabric that the device is a node of; nil if there is none.
-func (d *Device) Fabric() Fabric {
-	if n, ok := d.dev.(bridge.FabricNode); ok && n.Fabric() != nil {
-		return fabric{d}
-	}
-	return nil
-}
-
-// Place returns the place of a node in a fabric, as the methods of [Fabric] take it.
-func Place(x, y, z uint8) FabricPlace { return abi.MakeNode(x, y, z) }
-
-// At returns the id of a target of a node of a fabric.
-func At(x, y, z uint8, t Target) Target { return bridge.At(Place(x, y, z), t) }
-
-// Node returns the device of another node of the fabric, as this process reaches it:
-// programs, health and counts are that node's. It is opened when it is first asked for, and
-// closed with this device. Each call returns a device of its own over the same connection: Close
-// of it closes its channels and listeners; its processes and regions last until the connection
-// ends, with the last of them.
-// ErrNotSupported if
-// this device is in no fabric, ErrInvalid if there is no such node or it is this device's
-// own, ErrDeviceLost if it does not answer.
-func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
-	node, f := Place(x, y, z), fabric{d}
-	if d.Fabric() == nil {
-		return nil, wrap(opOpen, f.at(node), 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
-	}
-	dev, err := f.Device(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	shared := newDevice(dev, f.at(node))
-	shared.shared = true
-	return shared, nil
 }
 
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device

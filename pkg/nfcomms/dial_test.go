@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // TestDial has a name lead to its listener, of this node and from another.
 func TestDial(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:?torus=2x1x1")
-	node, err := dev.Node(ctx, 1, 0, 0)
+	node, err := dev.node(ctx, abi.MakeNode(1, 0, 0))
 	require.NoError(t, err)
 	for name, at := range map[string]*Device{"mail": dev, "0.0.0/mail": dev, "1.0.0/mail": node} {
 		l, err := at.Listen(ctx, "mail")

@@ -90,20 +90,22 @@ func (brokenChannel) ReceiveIndFunc(context.Context, uint64, func() ([]byte, err
 
 type brokenFabric struct{}
 
-func (brokenFabric) State(context.Context) (FabricState, error) { return FabricState{}, errBroken }
-func (brokenFabric) Route(context.Context, abi.Node, abi.Node) ([]FabricHop, error) {
+func (brokenFabric) State(context.Context) (bridge.FabricState, error) {
+	return bridge.FabricState{}, errBroken
+}
+func (brokenFabric) Route(context.Context, abi.Node, abi.Node) ([]bridge.FabricHop, error) {
 	return nil, errBroken
 }
-func (brokenFabric) Device(context.Context, abi.Node) (bridge.Device, error) { return nil, errBroken }
-func (brokenFabric) CutLink(context.Context, abi.Node, int, bool) error      { return errBroken }
-func (brokenFabric) KillNode(context.Context, abi.Node, bool) error          { return errBroken }
-func (brokenFabric) SilenceNode(context.Context, abi.Node) error             { return errBroken }
-func (brokenFabric) Put(context.Context, FabricWindow, uint64, []byte) error { return errBroken }
-func (brokenFabric) Get(context.Context, FabricWindow, uint64, []byte) error { return errBroken }
-func (brokenFabric) TestLink(context.Context, abi.Node, int, uint64) (LinkTest, error) {
-	return LinkTest{}, errBroken
+func (brokenFabric) Device(context.Context, abi.Node) (bridge.Device, error)        { return nil, errBroken }
+func (brokenFabric) CutLink(context.Context, abi.Node, int, bool) error             { return errBroken }
+func (brokenFabric) KillNode(context.Context, abi.Node, bool) error                 { return errBroken }
+func (brokenFabric) SilenceNode(context.Context, abi.Node) error                    { return errBroken }
+func (brokenFabric) Put(context.Context, bridge.FabricWindow, uint64, []byte) error { return errBroken }
+func (brokenFabric) Get(context.Context, bridge.FabricWindow, uint64, []byte) error { return errBroken }
+func (brokenFabric) TestLink(context.Context, abi.Node, int, uint64) (bridge.LinkTest, error) {
+	return bridge.LinkTest{}, errBroken
 }
-func (brokenFabric) Window(context.Context, []byte, WindowAccess) (HostWindow, error) {
+func (brokenFabric) Window(context.Context, []byte, bridge.WindowAccess) (bridge.HostWindow, error) {
 	return nil, errBroken
 }
 
@@ -187,7 +189,7 @@ func TestEveryErrorIsAnOpError(t *testing.T) {
 
 	want, called := failing(t), map[string]bool{}
 	for _, of := range []any{
-		dev, refusing, ch, l, region, instance, &q, pending, dev.Fabric(), Supervisor{},
+		dev, refusing, ch, l, region, instance, &q, pending, dev.fabric(), Supervisor{},
 		&Generation{dev: refusing, epoch: newEpoch(1)},
 		ChanOf[int32](ch), ChanOf[[64]int32](ch), ChanOf[string](ch),
 		SendCase(ch, nil), SendIndCase(ch, []byte{1}), ReceiveCase(ch, nil, nil), ReceiveIndCase(ch, []byte{1}), OfferCase(ch, nil),

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
@@ -17,15 +19,15 @@ import (
 func TestChannelsOfAFabric(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:?torus=3x1x1")
-	far, err := dev.Node(ctx, 2, 0, 0)
+	far, err := dev.node(ctx, abi.MakeNode(2, 0, 0))
 	require.NoError(t, err)
 	p, err := far.Start(ctx, Program{Name: "loopback", Targets: 3})
 	require.NoError(t, err)
 	chs := make([]*Channel, 3)
 	for i := range chs {
-		chs[i], err = dev.Subscribe(ctx, At(2, 0, 0, p.First+Target(i)))
+		chs[i], err = dev.Subscribe(ctx, bridge.At(abi.MakeNode(2, 0, 0), p.First+Target(i)))
 		require.NoError(t, err)
-		require.Equal(t, At(2, 0, 0, p.First+Target(i)), chs[i].Target())
+		require.Equal(t, bridge.At(abi.MakeNode(2, 0, 0), p.First+Target(i)), chs[i].Target())
 	}
 
 	data, back := bytes.Repeat([]byte("stripe"), 50_000), make([]byte, 300_000)
@@ -61,7 +63,7 @@ func TestNodeCountsItsHolders(t *testing.T) {
 	var chs [2]*Channel
 	var err error
 	for i := range nodes {
-		nodes[i], err = dev.Node(ctx, 1, 0, 0)
+		nodes[i], err = dev.node(ctx, abi.MakeNode(1, 0, 0))
 		require.NoError(t, err)
 		chs[i] = startSim(t, nodes[i], "loopback", 1)[0]
 	}
@@ -95,7 +97,7 @@ func TestNodeCountsItsHolders(t *testing.T) {
 
 	require.NoError(t, stays.Close())
 	require.ErrorIs(t, chs[1].Send(ctx, nil), ErrClosed)
-	again, err := dev.Node(ctx, 1, 0, 0)
+	again, err := dev.node(ctx, abi.MakeNode(1, 0, 0))
 	require.NoError(t, err)
 	startSim(t, again, "loopback", 1)
 }
@@ -104,24 +106,24 @@ func TestNodeCountsItsHolders(t *testing.T) {
 func TestErrorsOfAFabric(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:?torus=2x1x1")
-	_, err := dev.Subscribe(ctx, At(1, 0, 0, 4711))
+	_, err := dev.Subscribe(ctx, bridge.At(abi.MakeNode(1, 0, 0), 4711))
 	require.ErrorIs(t, err, ErrNotSubscribed)
 	require.ErrorContains(t, err, "target 1.0.0/4711: ")
-	_, err = dev.Node(ctx, 0, 0, 0)
+	_, err = dev.node(ctx, abi.MakeNode(0, 0, 0))
 	require.ErrorIs(t, err, ErrInvalid)
-	_, err = dev.Node(ctx, 2, 0, 0)
+	_, err = dev.node(ctx, abi.MakeNode(2, 0, 0))
 	require.ErrorIs(t, err, ErrInvalid)
-	far, err := dev.Node(ctx, 1, 0, 0)
+	far, err := dev.node(ctx, abi.MakeNode(1, 0, 0))
 	require.NoError(t, err)
 	_, err = far.Start(ctx, Program{Name: "none", Targets: 1})
 	require.ErrorIs(t, err, ErrNoProgram)
 	require.ErrorContains(t, err, "torus=2x1x1 node 1.0.0: ")
 
 	alone := openSim(t, "sim:")
-	require.Nil(t, alone.Fabric())
-	_, err = alone.Node(ctx, 1, 0, 0)
+	require.Nil(t, alone.fabric())
+	_, err = alone.node(ctx, abi.MakeNode(1, 0, 0))
 	require.ErrorIs(t, err, ErrNotSupported)
-	_, err = alone.Subscribe(ctx, At(1, 0, 0, Loopback))
+	_, err = alone.Subscribe(ctx, bridge.At(abi.MakeNode(1, 0, 0), Loopback))
 	require.ErrorIs(t, err, ErrNotSubscribed)
 }
 
@@ -130,7 +132,7 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 	ctx := background(t)
 	const sim = "sim:?torus=2x1x1"
 	dev, over := openSim(t, sim), openSim(t, sim)
-	f, closed, here, none := dev.Fabric(), over.Fabric(), Place(0, 0, 0), Place(9, 0, 0)
+	f, closed, here, none := dev.fabric(), over.fabric(), abi.MakeNode(0, 0, 0), abi.MakeNode(9, 0, 0)
 	require.NoError(t, over.Close())
 	result := func(_ any, err error) error { return err }
 	for want, err := range map[string]error{
@@ -142,12 +144,12 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 		"route " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                      result(f.Route(ctx, here, none)),
 		"state of the fabric of " + sim + ": device closed":                                             result(closed.State(ctx)),
 		"make window " + sim + ": window of 0 bytes, access 0: invalid argument":                        result(f.Window(ctx, nil, 0)),
-		"put " + sim + ": 1 bytes at offset 0 of window 4d of node 0: no such window":                   f.Put(ctx, FabricWindow{Node: here, Key: 77}, 0, []byte{1}),
-		"get " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                        f.Get(ctx, FabricWindow{Node: none}, 0, nil),
-		"open " + sim + ": node 9.0.0: invalid argument: not in this torus":                             result(dev.Node(ctx, 9, 0, 0)),
+		"put " + sim + ": 1 bytes at offset 0 of window 4d of node 0: no such window":                   f.Put(ctx, bridge.FabricWindow{Node: here, Key: 77}, 0, []byte{1}),
+		"get " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                        f.Get(ctx, bridge.FabricWindow{Node: none}, 0, nil),
+		"open " + sim + ": node 9.0.0: invalid argument: not in this torus":                             result(dev.node(ctx, abi.MakeNode(9, 0, 0))),
 		"open " + sim + ": node 0.0.0: invalid argument: it is the device that was opened":              result(f.Device(ctx, here)),
-		"open " + sim + ": node 1.0.0: device closed":                                                   result(over.Node(ctx, 1, 0, 0)),
-		"subscribe " + sim + " target 9.0.0/1: no such target: invalid argument: not in this torus":     result(dev.Subscribe(ctx, At(9, 0, 0, 1))),
+		"open " + sim + ": node 1.0.0: device closed":                                                   result(over.node(ctx, abi.MakeNode(1, 0, 0))),
+		"subscribe " + sim + " target 9.0.0/1: no such target: invalid argument: not in this torus":     result(dev.Subscribe(ctx, bridge.At(abi.MakeNode(9, 0, 0), 1))),
 	} {
 		require.EqualError(t, err, want)
 		require.Empty(t, bridgetest.Stutter(err.Error()), err)
@@ -156,16 +158,16 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 
 // TestFabricWithAnEndedContext: the calls of a fabric do nothing then.
 func TestFabricWithAnEndedContext(t *testing.T) {
-	f := openSim(t, "sim:?torus=2x1x1").Fabric()
-	at := Place(1, 0, 0)
+	f := openSim(t, "sim:?torus=2x1x1").fabric()
+	at := abi.MakeNode(1, 0, 0)
 	require.Eventually(t, func() bool {
-		hops, err := f.Route(t.Context(), Place(0, 0, 0), at)
+		hops, err := f.Route(t.Context(), abi.MakeNode(0, 0, 0), at)
 		return err == nil && len(hops) > 0
 	}, time.Minute, time.Millisecond, "links come up")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, state := f.State(ctx)
-	_, route := f.Route(ctx, Place(0, 0, 0), at)
+	_, route := f.Route(ctx, abi.MakeNode(0, 0, 0), at)
 	for _, err := range []error{state, route, f.CutLink(ctx, at, 0, true), f.KillNode(ctx, at, true), f.SilenceNode(ctx, at)} {
 		require.ErrorIs(t, err, ErrWithdrawn)
 		require.ErrorIs(t, err, context.Canceled)
@@ -173,7 +175,7 @@ func TestFabricWithAnEndedContext(t *testing.T) {
 	there, err := f.State(t.Context())
 	require.NoError(t, err)
 	require.True(t, there.Nodes[1].Alive)
-	hops, err := f.Route(t.Context(), Place(0, 0, 0), at)
+	hops, err := f.Route(t.Context(), abi.MakeNode(0, 0, 0), at)
 	require.NoError(t, err)
 	require.NotEmpty(t, hops)
 }

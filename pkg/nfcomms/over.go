@@ -3,6 +3,7 @@ package nfcomms
 import (
 	"context"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/internal/over"
 )
 
@@ -11,6 +12,8 @@ func init() { over.Of = func(device any) over.Device { return device.(*Device).o
 // over is what the packages beneath this one have of the device.
 func (d *Device) over() over.Device {
 	return over.Device{
+		Fabric:  d.fabric(),
+		Node:    func(ctx context.Context, n abi.Node) (any, error) { return d.node(ctx, n) },
 		Bridge:  d.dev,
 		Address: d.address,
 		Fail:    func(op string, err error) error { return d.fail(op, 0, err) },

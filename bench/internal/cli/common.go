@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // Flags holds the flags every command has.
@@ -35,11 +35,11 @@ func (c *Flags) open(ctx context.Context) (dev *nfcomms.Device, closeAll func() 
 	if err != nil || c.node == "" {
 		return near, near.Close, err
 	}
-	n, err := topology.ParseNode(c.node)
+	n, err := fabric.Parse(c.node)
 	if err != nil {
 		return nil, nil, errors.Join(Usagef("--node: %w", err), near.Close())
 	}
-	far, err := near.Node(ctx, n.X(), n.Y(), n.Z())
+	far, err := fabric.Device(ctx, near, n)
 	if err != nil {
 		return nil, nil, errors.Join(err, near.Close())
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // Faults of a round on a fabric. Bad words that links see are counted beside them.
@@ -45,10 +46,10 @@ type soakedNode struct {
 	dev     *nfcomms.Device
 }
 
-func (n *soakedNode) place() nfcomms.FabricPlace { return nfcomms.Place(n.x, n.y, n.z) }
+func (n *soakedNode) place() fabric.Place { return fabric.At(n.x, n.y, n.z) }
 
 // target is a target of the node as processes of others name it.
-func (n *soakedNode) target(t nfcomms.Target) nfcomms.Target { return nfcomms.At(n.x, n.y, n.z, t) }
+func (n *soakedNode) target(t nfcomms.Target) nfcomms.Target { return fabric.Target(n.place(), t) }
 
 // soakedParty exchanges with a node, or with one through another by a joint.
 type soakedParty struct {
@@ -115,14 +116,14 @@ func (s *soakedFabric) open(ctx context.Context) (err error) {
 	if s.dev, err = nfcomms.Open(ctx, s.address); err != nil {
 		return err
 	}
-	state, err := s.dev.Fabric().State(ctx)
+	state, err := fabric.Of(s.dev).State(ctx)
 	if err != nil {
 		return err
 	}
 	s.errors = make([]uint64, len(state.Nodes))
 	for i := 1; i < len(state.Nodes); i++ {
 		n := &soakedNode{x: uint8(i % state.Side[0]), y: uint8(i / state.Side[0] % state.Side[1]), z: uint8(i / state.Side[0] / state.Side[1])}
-		if n.dev, err = s.dev.Node(ctx, n.x, n.y, n.z); err != nil {
+		if n.dev, err = fabric.Device(ctx, s.dev, n.place()); err != nil {
 			return err
 		}
 		s.nodes = append(s.nodes, n)
@@ -171,9 +172,9 @@ func (s *soakedFabric) inject(ctx context.Context, b *Books, chance *rand.Rand, 
 func (s *soakedFabric) kill(ctx context.Context, b *Books, n *soakedNode, silent bool) (err error) {
 	fault, since := faultNode, time.Now()
 	if silent {
-		fault, err = faultSilent, s.dev.Fabric().SilenceNode(ctx, n.place())
+		fault, err = faultSilent, fabric.Of(s.dev).SilenceNode(ctx, n.place())
 	} else {
-		err = s.dev.Fabric().KillNode(ctx, n.place(), true)
+		err = fabric.Of(s.dev).KillNode(ctx, n.place(), true)
 	}
 	if err != nil {
 		return err
@@ -192,12 +193,12 @@ func (s *soakedFabric) kill(ctx context.Context, b *Books, n *soakedNode, silent
 			b.wrong("%s: nobody noticed within %v that %v was gone", p.name, soakPatience, n.place())
 		}
 	}
-	return s.dev.Fabric().KillNode(context.WithoutCancel(ctx), n.place(), false)
+	return fabric.Of(s.dev).KillNode(context.WithoutCancel(ctx), n.place(), false)
 }
 
 // cut cuts a link for a moment.
 func (s *soakedFabric) cut(ctx context.Context, b *Books, chance *rand.Rand) error {
-	state, err := s.dev.Fabric().State(ctx)
+	state, err := fabric.Of(s.dev).State(ctx)
 	if err != nil {
 		return err
 	}
@@ -205,12 +206,12 @@ func (s *soakedFabric) cut(ctx context.Context, b *Books, chance *rand.Rand) err
 	if !state.Nodes[0].Links[link].Joined {
 		return nil // a torus with one node a side has no such links
 	}
-	if err := s.dev.Fabric().CutLink(ctx, n.place(), link, true); err != nil {
+	if err := fabric.Of(s.dev).CutLink(ctx, n.place(), link, true); err != nil {
 		return err
 	}
 	b.fault(faultCut)
 	soakSleep(ctx, time.Duration(chance.Int64N(int64(soakCutMost))))
-	return s.dev.Fabric().CutLink(context.WithoutCancel(ctx), n.place(), link, false)
+	return fabric.Of(s.dev).CutLink(context.WithoutCancel(ctx), n.place(), link, false)
 }
 
 // books takes what the exchanges came to.
@@ -228,7 +229,7 @@ func (s *soakedFabric) books(ctx context.Context, b *Books, victim *soakedNode) 
 			b.count(faultAlive, p.end.Resets)
 		}
 	}
-	state, err := s.dev.Fabric().State(ctx)
+	state, err := fabric.Of(s.dev).State(ctx)
 	if err != nil {
 		b.wrong("state of the fabric: %v", err)
 		return

@@ -37,7 +37,7 @@ var fragments = map[string][]fragment{
 	"docs/fabric.md": {
 		{runs: true},
 		{before: "key, data := make([]byte, 8), make([]byte, 8)"},
-		{before: "tell := func(nfcomms.FabricWindow) {}; dev, err = nfcomms.Open(ctx, `sim:?torus=2x1x1`); check(err)", runs: true},
+		{before: "tell := func(fabric.Window) {}; dev, err = nfcomms.Open(ctx, `sim:?torus=2x1x1`); check(err)", runs: true},
 		{}, {},
 	},
 	"docs/metrics.md": {{runs: true}},
@@ -68,7 +68,7 @@ var imports = []string{
 	"github.com/prometheus/client_golang/prometheus",
 	"github.com/nfcomms/nfcomms/pkg/control", "github.com/nfcomms/nfcomms/pkg/control/access",
 	"github.com/nfcomms/nfcomms/pkg/group", "github.com/nfcomms/nfcomms/pkg/group/torus",
-	"github.com/nfcomms/nfcomms/pkg/metrics", "github.com/nfcomms/nfcomms/pkg/nfcomms", "github.com/nfcomms/nfcomms/pkg/nfcomms/pool", "github.com/nfcomms/nfcomms/pkg/nfcomms/trace",
+	"github.com/nfcomms/nfcomms/pkg/metrics", "github.com/nfcomms/nfcomms/pkg/nfcomms", "github.com/nfcomms/nfcomms/pkg/nfcomms/fabric", "github.com/nfcomms/nfcomms/pkg/nfcomms/pool", "github.com/nfcomms/nfcomms/pkg/nfcomms/trace",
 	"github.com/nfcomms/nfcomms/pkg/program", "github.com/nfcomms/nfcomms/pkg/ring", stubs,
 }
 

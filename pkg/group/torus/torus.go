@@ -8,27 +8,28 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // Open places so many members on the nodes of a device's fabric, in turn, x first, and
 // returns the transport that joins them. Its Close gives the nodes back; the device
 // stays open. ErrNotSupported if the device is in no fabric.
 func Open(ctx context.Context, dev *nfcomms.Device, members int) (*group.Relayed, error) {
-	fabric := dev.Fabric()
-	if fabric == nil {
+	f := fabric.Of(dev)
+	if f == nil {
 		return nil, fmt.Errorf("members on nodes: no fabric: %w", nfcomms.ErrNotSupported)
 	}
-	state, err := fabric.State(ctx)
+	state, err := f.State(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var relays []io.ReadWriteCloser
 	for i := range min(members, len(state.Nodes)) {
 		x, y, z := i%state.Side[0], i/state.Side[0]%state.Side[1], i/state.Side[0]/state.Side[1]
-		at := nfcomms.Place(uint8(x), uint8(y), uint8(z))
+		at := fabric.At(uint8(x), uint8(y), uint8(z))
 		node := dev
 		if at != state.Node {
-			if node, err = dev.Node(ctx, uint8(x), uint8(y), uint8(z)); err != nil {
+			if node, err = fabric.Device(ctx, dev, at); err != nil {
 				break
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -148,7 +149,7 @@ func TestNodeDies(t *testing.T) {
 				for range 3 {
 					<-joined
 				}
-				if err := dev.Fabric().KillNode(t.Context(), nfcomms.Place(2, 0, 0), true); err != nil {
+				if err := fabric.Of(dev).KillNode(t.Context(), fabric.At(2, 0, 0), true); err != nil {
 					return err
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
@@ -26,6 +27,10 @@ type Device struct {
 	Address string
 	// Fail returns an error with the context of an operation; nil of nil.
 	Fail func(op string, err error) error
+	// Fabric is the fabric that it is a node of, with the context of its errors; nil if there is none.
+	Fabric bridge.Fabric
+	// Node returns the *nfcomms.Device of another node.
+	Node func(ctx context.Context, n abi.Node) (any, error)
 	// Trace begins to measure one call in so many, and holds at most keep; 0 means the default.
 	Trace func(ctx context.Context, every, keep int) (Tracer, error)
 }

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package nfcomms_test
+package fabric_test
 
 import (
 	"bytes"
@@ -16,13 +16,14 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
 // windowed is a process with memory that it makes windows of.
 type windowed struct {
 	bridgetest.Windowed
-	fabric  nfcomms.Fabric
+	fabric  fabric.Fabric
 	dev     *nfcomms.Device // of its node
 	process nfcomms.Process
 }
@@ -30,10 +31,10 @@ type windowed struct {
 // openWindowed starts a process at a node of a fabric.
 func openWindowed(t *testing.T, dev *nfcomms.Device, image []byte, x uint8) *windowed {
 	t.Helper()
-	w := &windowed{bridgetest.Windowed{T: t, Place: nfcomms.Place(x, 0, 0)}, dev.Fabric(), dev, nfcomms.Process{}}
+	w := &windowed{bridgetest.Windowed{T: t, Place: fabric.At(x, 0, 0)}, fabric.Of(dev), dev, nfcomms.Process{}}
 	var err error
 	if x > 0 {
-		w.dev, err = dev.Node(t.Context(), x, 0, 0)
+		w.dev, err = fabric.Device(t.Context(), dev, fabric.At(x, 0, 0))
 		require.NoError(t, err)
 	}
 	name, err := w.dev.Load(t.Context(), image)
@@ -55,20 +56,20 @@ func (w *windowed) start(name string) {
 func TestWindowRules(t *testing.T) {
 	dev, image := openFabric(t), buildWindowed(t)
 	for x := range uint8(2) {
-		bridgetest.RunWindows(t, dev.Fabric(), func(t *testing.T) bridgetest.WindowOwner {
+		bridgetest.RunWindows(t, fabric.Of(dev), func(t *testing.T) bridgetest.WindowOwner {
 			p := openWindowed(t, dev, image, x)
 			t.Cleanup(func() { require.NoError(t, p.dev.Stop(context.Background(), p.process.ID)) })
 			p.Clear()
 			return p
 		})
-		state, err := dev.Fabric().State(t.Context())
+		state, err := fabric.Of(dev).State(t.Context())
 		require.NoError(t, err)
 		require.Positive(t, state.Nodes[x].PageHits)
 		require.Positive(t, state.Nodes[x].PageMisses)
 	}
 }
 
-func (w *windowed) get(from nfcomms.FabricWindow) error {
+func (w *windowed) get(from fabric.Window) error {
 	return w.fabric.Get(w.T.Context(), from, 0, make([]byte, 1))
 }
 
@@ -102,8 +103,8 @@ func TestDeviceWindows(t *testing.T) {
 		require.Equal(t, data[101:5101], got)
 		require.ErrorIs(t, p.fabric.Put(ctx, odd, 0, got), nfcomms.ErrNotSupported)
 		require.ErrorIs(t, p.fabric.Put(ctx, all, bridgetest.WindowMemory-1, got[:2]), nfcomms.ErrRange)
-		require.ErrorIs(t, p.get(nfcomms.FabricWindow{Node: all.Node, Key: all.Key + 1}), nfcomms.ErrNotSubscribed)
-		require.ErrorIs(t, p.get(nfcomms.FabricWindow{Node: nfcomms.Place(3, 0, 0), Key: all.Key}), nfcomms.ErrInvalid)
+		require.ErrorIs(t, p.get(fabric.Window{Node: all.Node, Key: all.Key + 1}), nfcomms.ErrNotSubscribed)
+		require.ErrorIs(t, p.get(fabric.Window{Node: fabric.At(3, 0, 0), Key: all.Key}), nfcomms.ErrInvalid)
 
 		status, _ := p.Ask(bridgetest.WindowMake, bridgetest.WindowMemory, 1, 1)
 		require.Equal(t, abi.ErrRange, status)
