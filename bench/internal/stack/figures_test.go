@@ -88,6 +88,41 @@ func TestGainTable(t *testing.T) {
 	require.InDeltaSlice(t, []float64{2, 2, 4}, []float64{float64(list[0].Depths[0].Depth), list[0].Depths[0].Futures, list[0].Depths[0].Together}, 1e-9)
 }
 
+// TestBudgets: splits of the same memory stand together, the largest chunk first; the round trip
+// chooses the largest beside which n½ fits, and its findings turn at nine tenths of the best.
+func TestBudgets(t *testing.T) {
+	at := func(small, large float64) *stackPath {
+		p := &stackPath{points: map[int]*stackTimes{4000: {}, 16000: {}}}
+		for d := range compare.Directions {
+			p.points[4000].wall[d], p.points[16000].wall[d] = []float64{9, small}, []float64{9, large}
+		}
+		return p
+	}
+	rig := &stackRig{plan: Plan{Sizes: []int{4000, 16000}}, gains: []*stackGainTests{
+		{2, at(4e-6, 16e-6), at(9, 9), at(9, 9)}, {4, at(9, 9), at(2e-6, 9), at(1e-6, 9)},
+	}}
+	budgets := func(half float64) *Report {
+		return &Report{Budgets: rig.budgetTable(func(string) *Curve { return &Curve{Hockney: &stat.Hockney{NHalf: half}} })}
+	}
+	r := budgets(12000)
+	require.Equal(t, Budget{Bytes: 16000, Direction: "h2d", Splits: []Split{{16000, 1, 1}, {4000, 4, 4}}, Tuned: 1}, r.Budgets[0])
+	require.Len(t, r.Budgets, 2)
+	require.True(t, r.tunedFindings()[0].Same)
+	var b strings.Builder
+	r.tableOfBudgets(&b)
+	require.Contains(t, b.String(), "16 kB         h2d  16 kB       1  1.00     25 %\n")
+	require.Contains(t, b.String(), "16 kB         h2d   4 kB       4  4.00    100 %  by round trip\n")
+	require.Equal(t, 1, budgets(12001).Budgets[0].Tuned, "no split has room for n½: the smallest chunk")
+	r = budgets(0)
+	require.Equal(t, 0, r.Budgets[0].Tuned)
+	require.False(t, r.tunedFindings()[0].Same)
+	r.Budgets[0].Splits[0].GBs, r.Budgets[1].Splits[0].GBs = 3.61, 3.61
+	require.True(t, r.tunedFindings()[0].Same)
+	r.Budgets[0].Splits[0].GBs = 3.59
+	require.Equal(t, "within 10 % of the best split in 1 of 2 budgets", r.tunedFindings()[0].Why)
+	require.Nil(t, (&Report{Budgets: []Budget{{Tuned: -1}}}).tunedFindings())
+}
+
 // TestSlides: the table is that of the slides.
 func TestSlides(t *testing.T) {
 	require.Equal(t, []Slide{{4, 25, 42, 46}, {8, 50, 70, 72}, {16, 65, 0, 0}, {32, 85, 0, 0}, {64, 130, 0, 0}, {128, 190, 0, 0}}, Slides)

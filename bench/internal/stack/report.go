@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
@@ -26,6 +27,8 @@ type Report struct {
 	Beside []Beside `json:"c_beside_go"`
 	// Gains are what depth is worth, up to 1 MiB.
 	Gains []Gain `json:"gains"`
+	// Budgets are the same tests by the memory that was in flight.
+	Budgets []Budget `json:"budgets"`
 	// Waterfalls say where the time goes, and ClockErrorNS how far pick-up and completion may be off.
 	Waterfalls   []Waterfall `json:"waterfalls"`
 	ClockErrorNS float64     `json:"clock_error_ns"`
@@ -124,6 +127,7 @@ func (r *Report) conclude(ctx context.Context, rig *stackRig, touch float64) err
 		}
 	}
 	r.Gains = rig.gainTable()
+	r.Budgets = rig.budgetTable(func(direction string) *Curve { return r.At(Sync, direction) })
 	r.Beside = rig.besideTable()
 	r.find()
 	return nil
@@ -180,7 +184,7 @@ func (r *Report) find() {
 		}
 		r.Findings = append(r.Findings, found(direction+": software takes less than 5 % from 256 KiB on", below > 0 && below <= 256<<10, "%s", text))
 	}
-	r.Findings = append(append(r.Findings, r.BesideFindings()...), r.LooseFindings()...)
+	r.Findings = slices.Concat(r.Findings, r.tunedFindings(), r.BesideFindings(), r.LooseFindings())
 }
 
 // LooseFindings says what came of no flow control, where that was measured.
@@ -220,6 +224,7 @@ func (r *Report) Table(w io.Writer) {
 	}
 	r.tableOfBeside(w)
 	r.tableOfGains(w)
+	r.tableOfBudgets(w)
 	r.tableOfLayers(w)
 	r.lineOfTracing(w)
 	r.tableOfLoose(w)

@@ -38,7 +38,8 @@ Chunks go to loopback processes and come back; every byte is compared outside th
 timed part, in groups of --depth, each chunk on a channel of its own. Synchronous
 is one chunk after the other, overlapped a future for each, begun together one
 SendStriped or ReceiveStriped. The two directions are timed apart. A table has
-the gain of 2, 4 and 8 at once for chunks of up to 1 MiB.
+the gain of 2, 4 and 8 at once for chunks of up to 1 MiB. Another arranges these by
+the memory in flight, window × chunk, and marks the split that the round trip chooses.
 The line beside each figure is the theory: what one call costs, measured with 8
 bytes, and after that as fast as memcpy of the same chunks. t0, r∞ and n½ are
 Hockney's line through the points. The memory is the heap; regions of the device
