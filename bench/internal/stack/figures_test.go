@@ -123,6 +123,24 @@ func TestBudgets(t *testing.T) {
 	require.Nil(t, (&Report{Budgets: []Budget{{Tuned: -1}}}).tunedFindings())
 }
 
+// TestBufferFindings: each direction turns where the large buffer is twice as fast as the small one.
+func TestBufferFindings(t *testing.T) {
+	rates := func(small, large float64) *Report {
+		r := &Report{}
+		for _, direction := range compare.Directions {
+			r.Curves = append(r.Curves, Curve{Path: stackGo, Mode: Sync, Memory: memoryHeap, Direction: direction,
+				Points: []Point{{Size: 4 << 10, GBs: small}, {Size: 64 << 10, GBs: large}}})
+			small *= 2
+		}
+		return r
+	}
+	list := rates(1, 3.99).bufferFindings()
+	require.Equal(t, []bool{true, false}, []bool{list[0].Same, list[1].Same})
+	require.Equal(t, "1000 to 3990 MB/s, 4.0 times, chunks of 4 and 64 KiB", list[0].Why)
+	require.True(t, rates(1, 4).bufferFindings()[1].Same)
+	require.Empty(t, rates(0, 4).bufferFindings())
+}
+
 // TestSlides: the table is that of the slides.
 func TestSlides(t *testing.T) {
 	require.Equal(t, []Slide{{4, 25, 42, 46}, {8, 50, 70, 72}, {16, 65, 0, 0}, {32, 85, 0, 0}, {64, 130, 0, 0}, {128, 190, 0, 0}}, Slides)

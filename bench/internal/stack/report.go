@@ -184,7 +184,26 @@ func (r *Report) find() {
 		}
 		r.Findings = append(r.Findings, found(direction+": software takes less than 5 % from 256 KiB on", below > 0 && below <= 256<<10, "%s", text))
 	}
-	r.Findings = slices.Concat(r.Findings, r.tunedFindings(), r.BesideFindings(), r.LooseFindings())
+	r.Findings = slices.Concat(r.Findings, r.bufferFindings(), r.tunedFindings(), r.BesideFindings(), r.LooseFindings())
+}
+
+// Chunks that fit the device's buffers in the slides' two designs: of 4 KiB, and of 72 KiB.
+const (
+	bufferSmall = 4 << 10
+	bufferLarge = 64 << 10
+)
+
+// bufferFindings compares device buffers by the largest chunk that fits each: a loopback process
+// has a buffer as large as the chunk.
+func (r *Report) bufferFindings() (list []Finding) {
+	for _, direction := range compare.Directions {
+		small, large := r.near(Sync, direction, bufferSmall), r.near(Sync, direction, bufferLarge)
+		if small > 0 && large > 0 {
+			list = append(list, found(direction+": a device buffer of 72 KiB for one of 4 KiB at least doubles the rate (25 to 130 MB/s)",
+				large >= 2*small, "%s to %s MB/s, %.1f times, chunks of 4 and 64 KiB", mbText(small), mbText(large), large/small))
+		}
+	}
+	return list
 }
 
 // LooseFindings says what came of no flow control, where that was measured.
@@ -259,7 +278,11 @@ func (r *Report) tableOfSlides(w io.Writer) {
 // Near is the rate of h2d at a size in MB/s, on Hockney's line where it was not measured; 0
 // without a line.
 func (r *Report) Near(mode string, size int) float64 {
-	c := r.At(mode, compare.Directions[0])
+	return r.near(mode, compare.Directions[0], size)
+}
+
+func (r *Report) near(mode, direction string, size int) float64 {
+	c := r.At(mode, direction)
 	for _, p := range c.Points {
 		if p.Size == size {
 			return p.GBs * 1e3

@@ -40,6 +40,8 @@ is one chunk after the other, overlapped a future for each, begun together one
 SendStriped or ReceiveStriped. The two directions are timed apart. A table has
 the gain of 2, 4 and 8 at once for chunks of up to 1 MiB. Another arranges these by
 the memory in flight, window × chunk, and marks the split that the round trip chooses.
+A chunk is also the buffer of the device process that takes it: the slides' designs with
+buffers of 4 and of 72 KiB are chunks of 4 and of 64 KiB.
 The line beside each figure is the theory: what one call costs, measured with 8
 bytes, and after that as fast as memcpy of the same chunks. t0, r∞ and n½ are
 Hockney's line through the points. The memory is the heap; regions of the device
