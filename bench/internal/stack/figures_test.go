@@ -9,6 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/stat"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
 // fixedPath is a path whose tests took these seconds a chunk, the same each way but for a factor.
@@ -121,6 +122,17 @@ func TestBudgets(t *testing.T) {
 	r.Budgets[0].Splits[0].GBs = 3.59
 	require.Equal(t, "within 10 % of the best split in 1 of 2 budgets", r.tunedFindings()[0].Why)
 	require.Nil(t, (&Report{Budgets: []Budget{{Tuned: -1}}}).tunedFindings())
+}
+
+// TestCut: entries of a page each, six to a list, packets of 256 bytes.
+func TestCut(t *testing.T) {
+	require.Equal(t, []Cut{{1, 1, 1}, {1, 1, 16}, {2, 1, 17}, {7, 2, 112}, {256, 43, 4096}},
+		[]Cut{cutOf(56), cutOf(4096), cutOf(4097), cutOf(7 * 4096), cutOf(1 << 20)})
+	s := stackWaterfall(1<<20, trace.Waterfall{})
+	require.Equal(t, cutOf(1<<20), s.Modelled)
+	var b strings.Builder
+	(&Report{Waterfalls: []Waterfall{s}}).tableOfLayers(&b)
+	require.Regexp(t, `1 MiB +h2d .* 256 +43 +4096`, b.String())
 }
 
 // TestBufferFindings: each direction turns where the large buffer is twice as fast as the small one.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/papers"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -27,6 +28,22 @@ type Waterfall struct {
 	Whole     TimeNS  `json:"whole"`
 	Dominant  string  `json:"dominant"`
 	Layers    []Layer `json:"layers"` // their means add up to that of the whole
+	Modelled  Cut     `json:"modelled"`
+}
+
+// Cut is how a card of the papers would cut a chunk that begins at a page.
+type Cut struct {
+	Pages   uint64 `json:"page_entries"`
+	Lists   uint64 `json:"lists"`
+	Packets uint64 `json:"packets"` // of PCI Express
+}
+
+// cutPayload is the bytes of a packet, as processors support them.
+const cutPayload = 256
+
+func cutOf(size int) Cut {
+	t := papers.NewCard(papers.Lanes{Generation: 3, Width: 8}, cutPayload).Send(papers.Wire{}, uint64(size))
+	return Cut{t.Entries, t.Lists, papers.Packets(uint64(size), 0, cutPayload)}
 }
 
 // TimeNS is a distribution of times in nanoseconds.
@@ -66,7 +83,7 @@ func (r *stackRig) waterfalls(ctx context.Context, dev *nfcomms.Device) (list []
 
 func stackWaterfall(size int, w trace.Waterfall) Waterfall {
 	ns := func(t trace.Times) TimeNS { return TimeNS{int64(t.Mean), int64(t.P50), int64(t.P99)} }
-	s := Waterfall{Size: size, Direction: compare.Directions[0], Calls: w.Calls, Whole: ns(w.Whole), Dominant: w.Dominant().Layer.String()}
+	s := Waterfall{Size: size, Direction: compare.Directions[0], Calls: w.Calls, Whole: ns(w.Whole), Dominant: w.Dominant().Layer.String(), Modelled: cutOf(size)}
 	if w.Receive {
 		s.Direction = compare.Directions[1]
 	}
@@ -78,8 +95,8 @@ func stackWaterfall(size int, w trace.Waterfall) Waterfall {
 
 // tableOfLayers writes the medians of the layers, a row for each size and direction.
 func (r *Report) tableOfLayers(w io.Writer) {
-	fmt.Fprintf(w, "\nWhere the time of a chunk goes, synchronous, heap, median and share of each layer; clocks compared to ±%s\n", units.Duration(r.ClockErrorNS))
-	t := texttable.Numbers("chunk", "direction", "median", "p99", "most of it", "layers")
+	fmt.Fprintf(w, "\nWhere the time of a chunk goes, synchronous, heap, median and share of each layer; clocks compared to ±%s; page entries, lists and packets of %d B are modelled\n", units.Duration(r.ClockErrorNS), cutPayload)
+	t := texttable.Numbers("chunk", "direction", "median", "p99", "most of it", "pages", "lists", "packets", "layers")
 	for _, f := range r.Waterfalls {
 		var layers []string
 		for _, l := range f.Layers {
@@ -87,7 +104,8 @@ func (r *Report) tableOfLayers(w io.Writer) {
 				layers = append(layers, fmt.Sprintf("%s %s %.0f %%", l.Layer, units.Duration(float64(l.Median)), 100*l.Share))
 			}
 		}
-		t.Add(cli.SizeText(f.Size), f.Direction, units.Duration(float64(f.Whole.Median)), units.Duration(float64(f.Whole.P99)), f.Dominant, strings.Join(layers, ", "))
+		t.Add(cli.SizeText(f.Size), f.Direction, units.Duration(float64(f.Whole.Median)), units.Duration(float64(f.Whole.P99)), f.Dominant,
+			fmt.Sprint(f.Modelled.Pages), fmt.Sprint(f.Modelled.Lists), fmt.Sprint(f.Modelled.Packets), strings.Join(layers, ", "))
 	}
 	t.Write(w)
 }
