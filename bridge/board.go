@@ -73,9 +73,10 @@ func (k BarKind) String() string {
 // ErrDeviceLost after its removal.
 type RegisterAccess interface {
 	Device
-	// Peek reads width bytes, 4 or 8, at an offset of a bar.
+	// Peek reads width bytes, 4 or 8, at an offset of a bar. Bar 6 is the configuration
+	// space, in words of 4 bytes.
 	Peek(bar int, offset uint64, width int) (uint64, error)
-	// Poke writes them.
+	// Poke writes them. All of bar 6 is the driver's and the kernel's: ErrBusy.
 	Poke(bar int, offset uint64, width int, value uint64) error
 	// Interrupts returns how many interrupts of a vector there were since the driver
 	// took the device.

@@ -9,8 +9,8 @@ import (
 )
 
 // Card makes a card of a device that is none: bar 0 has 4 KiB of registers, all of which
-// keep what is written, and vector 0 interrupts when Interrupt is called. It is for tests of
-// what is above the bridge.
+// keep what is written, and vector 0 interrupts when Interrupt is called. Its configuration space
+// has the word of its ids. It is for tests of what is above the bridge.
 type Card struct {
 	bridge.Device
 
@@ -28,7 +28,10 @@ func NewCard(dev bridge.Device) *Card {
 	return &Card{Device: dev, words: make(map[uint64]uint64), changed: make(chan struct{})}
 }
 
-const cardRegisters = 4096
+const (
+	cardRegisters = 4096
+	cardConfig    = 6 // in place of a bar
+)
 
 // Info describes the device and the card.
 func (c *Card) Info() bridge.Info {
@@ -74,6 +77,9 @@ func (c *Card) check(bar int, offset uint64, width int) error {
 func (c *Card) Peek(bar int, offset uint64, width int) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if bar == cardConfig && c.refuse == nil && offset == 0 && width == 4 {
+		return 0x4e46_1234, nil
+	}
 	if err := c.check(bar, offset, width); err != nil {
 		return 0, err
 	}
@@ -84,6 +90,9 @@ func (c *Card) Peek(bar int, offset uint64, width int) (uint64, error) {
 func (c *Card) Poke(bar int, offset uint64, width int, value uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if bar == cardConfig {
+		return fmt.Errorf("configuration space: %w", bridge.ErrBusy)
+	}
 	if err := c.check(bar, offset, width); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // registerRecord is the output of nfctl reg read and write.
 type registerRecord struct {
 	Device string `json:"device" doc:"name of the device"`
-	Bar    int32  `json:"bar" doc:"the window of the card"`
+	Bar    int32  `json:"bar" doc:"the window of the card; 6: its configuration space"`
 	Offset uint64 `json:"offset" doc:"the place in it"`
 	Width  int32  `json:"width_bytes" doc:"4 or 8"`
 	Value  uint64 `json:"value" doc:"what was read or written"`
@@ -54,12 +54,21 @@ func newReg(a *app) *cobra.Command {
 	return cmd
 }
 
+// The configuration space in place of a bar, by name and number.
+const (
+	configBar   = "config"
+	configSpace = 6
+)
+
 // registerArgs reads BAR and OFFSET, and checks the width.
 func registerArgs(bar, offset string, width int32) (b int32, o uint64, err error) {
 	if width != 4 && width != 8 {
 		return 0, 0, usagef("--width %d is not 4 or 8", width)
 	}
 	n, err := strconv.ParseInt(bar, 0, 32)
+	if bar == configBar {
+		n, err = configSpace, nil
+	}
 	if err != nil {
 		return 0, 0, usagef("bar %q is not a number", bar)
 	}
@@ -74,8 +83,8 @@ func newRegRead(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "read DEVICE BAR OFFSET",
 		Short:   "Read a register of a card",
-		Long:    "Read a register of a card. Numbers are decimal, or hexadecimal with 0x.\n\n" + regRules,
-		Example: "  nfctl reg read nic0 0 0x10\n  nfctl reg read nic0 2 0 --width 8",
+		Long:    "Read a register of a card. Numbers are decimal, or hexadecimal with 0x. BAR is a\nnumber, or config: the configuration space, which nobody has to switch on.\n\n" + regRules,
+		Example: "  nfctl reg read nic0 0 0x10\n  nfctl reg read nic0 2 0 --width 8\n  nfctl reg read nic0 config 4",
 		Args:    cobra.ExactArgs(3), ValidArgsFunction: a.complete(a.devices, a.bars),
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			bar, offset, err := registerArgs(args[1], args[2], width)
@@ -175,6 +184,9 @@ func (a *app) bars(ctx context.Context, c *control.Client, args []string) (found
 	b, err := boardOfDevice(ctx, c, args)
 	for _, x := range b.Bars {
 		found = append(found, cobra.CompletionWithDesc(number(x.Number), x.kind()+" of "+units.Bytes(float64(x.SizeBytes))))
+	}
+	if len(found) > 0 {
+		found = append(found, configBar)
 	}
 	return found, err
 }

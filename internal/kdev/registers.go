@@ -2,8 +2,14 @@ package kdev
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 	"unsafe"
@@ -14,12 +20,18 @@ import (
 
 var _ bridge.RegisterAccess = (*Device)(nil)
 
+// configSpace stands in place of a bar for the card's configuration space.
+const configSpace = barsMax
+
 // interruptSlice is how long the module waits at a stretch: a context or a Close that ends
 // a wait is seen when it is over.
 const interruptSlice = 100 * time.Millisecond
 
 // Peek reads a register. See bridge.RegisterAccess.
 func (d *Device) Peek(bar int, offset uint64, width int) (uint64, error) {
+	if bar == configSpace {
+		return d.peekConfig(offset, width)
+	}
 	return d.access(bar, offset, width, 0, 0)
 }
 
@@ -39,6 +51,8 @@ func (d *Device) access(bar int, offset uint64, width int, flags uint32, value u
 		return 0, fmt.Errorf("width of %d bytes, want 4 or 8: %w", width, bridge.ErrInvalid)
 	case offset%uint64(width) != 0:
 		return 0, fmt.Errorf("offset %#x is no multiple of %d: %w", offset, width, bridge.ErrInvalid)
+	case bar == configSpace:
+		return 0, fmt.Errorf("configuration space: %w: the kernel writes it", bridge.ErrBusy)
 	case bar < 0 || bar >= barsMax:
 		return 0, fmt.Errorf("bar %d: %w: bars are 0 to %d", bar, bridge.ErrRange, barsMax-1)
 	}
@@ -48,6 +62,37 @@ func (d *Device) access(bar int, offset uint64, width int, flags uint32, value u
 		return 0, d.accessErr(&a, errno)
 	}
 	return a.Value, nil
+}
+
+// peekConfig reads the configuration space by the kernel's file of it, which has 64 bytes for users
+// without CAP_SYS_ADMIN.
+func (d *Device) peekConfig(offset uint64, width int) (uint64, error) {
+	switch {
+	case width != 4 || offset%4 != 0:
+		return 0, fmt.Errorf("%d bytes at %#x of configuration space: %w: want 4, at a multiple of 4", width, offset, bridge.ErrInvalid)
+	case d.shutErr() != nil:
+		return 0, d.shutErr()
+	}
+	f, err := os.Open(filepath.Join(d.k.sysfs(), "device", "config"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("configuration space: %w", bridge.ErrNotSupported)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var word [4]byte
+	switch _, err = f.ReadAt(word[:], int64(min(offset, math.MaxInt32))); {
+	case err == nil:
+		return uint64(binary.LittleEndian.Uint32(word[:])), nil
+	case !errors.Is(err, io.EOF):
+		return 0, fmt.Errorf("read configuration space: %w", err)
+	}
+	all, err := f.Stat()
+	if err == nil && offset < uint64(all.Size()) {
+		return 0, debugErr(syscall.EPERM)
+	}
+	return 0, fmt.Errorf("4 bytes at %#x of configuration space: %w", offset, bridge.ErrRange)
 }
 
 // accessErr returns why a register cannot be reached.

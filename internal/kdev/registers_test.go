@@ -6,6 +6,8 @@ import (
 	"context"
 	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -125,7 +127,8 @@ func TestRegistersRefuse(t *testing.T) {
 		{peek(0, 4096, 4), bridge.ErrRange, "4 bytes at 0x1000 of bar 0: outside device memory: it has 4096 bytes"},
 		{peek(3, 0, 4), bridge.ErrRange, "4 bytes at 0x0 of bar 3: outside device memory: the card has no such memory"},
 		{peek(4, 0, 4), bridge.ErrRange, "4 bytes at 0x0 of bar 4: outside device memory: the card has no such memory"},
-		{peek(6, 0, 4), bridge.ErrRange, "bar 6: outside device memory: bars are 0 to 5"},
+		{peek(configSpace, 0, 4), bridge.ErrNotSupported, "configuration space: not supported"},
+		{peek(7, 0, 4), bridge.ErrRange, "bar 7: outside device memory: bars are 0 to 5"},
 		{peek(-1, 0, 4), bridge.ErrRange, "bar -1: outside device memory: bars are 0 to 5"},
 		{dev.Poke(0, 0x14, 4, 1), bridge.ErrBusy, "0x14 of bar 0: in use: the driver writes it, and counts on it"},
 		{dev.Poke(0, 0x100, 4, 1<<32), bridge.ErrInvalid, "0x100000000 has more than 4 bytes: invalid argument"},
@@ -145,6 +148,32 @@ func TestRegistersRefuse(t *testing.T) {
 	require.NoError(t, dev.Close())
 	require.ErrorIs(t, peek(0, 0, 4), bridge.ErrClosed)
 	require.ErrorIs(t, wait(0), bridge.ErrClosed)
+}
+
+// TestConfigSpace: it is read in words by the kernel's file, which a user without rights has less of.
+func TestConfigSpace(t *testing.T) {
+	m, _ := carded(t)
+	file := filepath.Join(m.dir, "device", "config")
+	require.NoError(t, os.WriteFile(file, []byte("4\x12FN\x06\x04\x10\x00"), 0o600))
+	dev := opened(t, m)
+	for offset, want := range map[uint64]uint64{0: 0x4e461234, 4: 0x100406} {
+		got, err := dev.Peek(configSpace, offset, 4)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	peek := func(offset uint64, width int) error {
+		_, err := dev.Peek(configSpace, offset, width)
+		return err
+	}
+	require.ErrorIs(t, peek(0, 8), bridge.ErrInvalid)
+	require.ErrorIs(t, peek(2, 4), bridge.ErrInvalid)
+	require.EqualError(t, peek(8, 4), "4 bytes at 0x8 of configuration space: outside device memory")
+	require.ErrorIs(t, peek(math.MaxUint64-3, 4), bridge.ErrRange)
+	require.EqualError(t, dev.Poke(configSpace, 4, 4, 0), "configuration space: in use: the kernel writes it")
+	require.NoError(t, os.Truncate(file, 6))
+	require.ErrorIs(t, peek(4, 4), fs.ErrPermission, "less can be read than there is")
+	require.NoError(t, dev.Close())
+	require.ErrorIs(t, peek(0, 4), bridge.ErrClosed)
 }
 
 func TestWaitInterrupt(t *testing.T) {

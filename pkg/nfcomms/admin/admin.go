@@ -32,7 +32,9 @@ func past(dev *nfcomms.Device) (r bridge.RegisterAccess, fail func(op string, er
 // CAP_SYS_ADMIN (os.ErrPermission), and is off unless the kernel module was told otherwise
 // (ErrNotSupported, as for a device that is no card). ErrRange outside the bar, ErrInvalid
 // for another width or an offset that is no multiple of it, ErrBusy while the device is
-// being reset, ErrDeviceLost of one that is gone. Each access is in the kernel's log.
+// being reset, ErrDeviceLost of one that is gone. Each access is in the kernel's log. Bar
+// 6 is the card's configuration space, in words of 4 bytes; it needs no more than CAP_SYS_ADMIN,
+// and the first 64 bytes not even that.
 func Peek(dev *nfcomms.Device, bar int, offset uint64, width int) (value uint64, err error) {
 	r, fail, err := past(dev)
 	if err == nil {
@@ -42,7 +44,7 @@ func Peek(dev *nfcomms.Device, bar int, offset uint64, width int) (value uint64,
 }
 
 // Poke writes what Peek reads. ErrBusy as well for what is the driver's own: registers that
-// it writes, interrupt vectors and mailboxes.
+// it writes, interrupt vectors, mailboxes and all of bar 6.
 func Poke(dev *nfcomms.Device, bar int, offset uint64, width int, value uint64) error {
 	r, fail, err := past(dev)
 	if err == nil {

@@ -27,7 +27,7 @@ type ReadRegisterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "devices/{device}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// 0 to 5.
+	// 0 to 5, or 6: the configuration space, which can be read.
 	Bar int32 `protobuf:"varint,2,opt,name=bar,proto3" json:"bar,omitempty"`
 	// Its place in the bar, a multiple of width.
 	Offset uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
@@ -146,7 +146,7 @@ type WriteRegisterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "devices/{device}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// 0 to 5.
+	// 0 to 5, or 6: the configuration space, which can be read.
 	Bar int32 `protobuf:"varint,2,opt,name=bar,proto3" json:"bar,omitempty"`
 	// Its place in the bar, a multiple of width.
 	Offset uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
