@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -34,16 +32,13 @@ type app struct {
 	// started: the flags were in order, and a command runs.
 	started bool
 
-	address string
+	server
 	device  string
 	output  string
 	jq      string
 	filter  *gojq.Code // of jq; nil for none
 	noColor bool
 	timeout time.Duration
-	tls     tlsFlags
-	// serverUser may serve at a UNIX socket, beside root and this user.
-	serverUser string
 }
 
 // flagEnv names the environment variables that stand in for flags.
@@ -173,80 +168,23 @@ func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
 		defer cancel()
 		return a.dialDevice(ctx)
 	}
-	option, err := a.dialOption()
+	c, err := a.server.dial()
 	if err != nil {
 		return nil, nil, err
-	}
-	c, err := control.Dial(a.address, option)
-	if err != nil {
-		return nil, nil, usagef("--address %q: %w", a.address, err)
 	}
 	return c, c.Close, nil
 }
 
-// dialOption returns how to connect to the server: with certificates, or to a UNIX
-// socket at which somebody serves who may.
-func (a *app) dialOption() (grpc.DialOption, error) {
-	if isUnix(a.address) {
-		trusts, err := a.trusts()
-		return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return dialUnix(ctx, unixPath(a.address), trusts)
-		}), err
-	}
-	creds, err := a.tls.credentials()
-	return grpc.WithTransportCredentials(creds), err
-}
-
-// isUnix reports whether an address is that of a UNIX socket.
-func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
-
 // explain turns the error of a connection that did not come about into one that
 // reports where and why.
 func (a *app) explain(ctx context.Context, err error) error {
-	if status.Code(err) == codes.PermissionDenied && a.device == "" {
-		return fmt.Errorf("%w (an administrator of the server grants roles below \"roles:\" of its configuration)", err)
-	}
-	if !errors.Is(err, control.ErrUnavailable) || a.device != "" || ctx.Err() != nil {
+	if a.device != "" {
 		return err
 	}
-	reason := err
-	if isUnix(a.address) {
-		trusts, bad := a.trusts()
-		if bad != nil {
-			return bad
-		}
-		if plain := probeUnix(ctx, unixPath(a.address), trusts); plain != nil {
-			reason = plain
-		}
-		if untrusted := (*untrustedError)(nil); errors.As(reason, &untrusted) {
-			return untrusted
-		}
+	if status.Code(err) == codes.PermissionDenied {
+		return fmt.Errorf("%w (an administrator of the server grants roles below \"roles:\" of its configuration)", err)
 	}
-	return &unreachableError{address: a.address, reason: reason}
-}
-
-// probeUnix connects to a UNIX socket for the plain error that gRPC hides.
-func probeUnix(ctx context.Context, path string, trusts func(uid uint32) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	conn, err := dialUnix(ctx, path, trusts)
-	if err == nil {
-		return conn.Close()
-	}
-	var system *os.SyscallError
-	if errors.As(err, &system) {
-		return system.Err
-	}
-	return err
-}
-
-// unixPath returns the path in a UNIX socket's address.
-func unixPath(address string) string {
-	path := strings.TrimPrefix(address, "unix:")
-	if rest, ok := strings.CutPrefix(path, "//"); ok {
-		path = rest
-	}
-	return path
+	return a.server.explain(ctx, err)
 }
 
 // note prints something that is not data.

@@ -236,7 +236,7 @@ func TestScreenAt80Columns(t *testing.T) {
 // TestTopLoopGoesOn: --loop reports a server that is away, and goes on once it is back.
 func TestTopLoopGoesOn(t *testing.T) {
 	var out, failed bytes.Buffer
-	a := &app{streams: streams{nil, &out, &failed}, address: "host:1", getenv: func(string) string { return "" }}
+	a := &app{streams: streams{nil, &out, &failed}, server: server{address: "host:1"}, getenv: func(string) string { return "" }}
 	samples := []any{moment(10), status.Error(codes.Unavailable, "gone"), context.DeadlineExceeded, moment(2), moment(6)}
 	fetch := func(context.Context) (s sample, err error) {
 		next := samples[0]
@@ -267,7 +267,7 @@ func TestScreenProgram(t *testing.T) {
 	keys, typing := io.Pipe()
 	var out bytes.Buffer
 	samples := make(chan struct{}, 100)
-	a := &app{streams: streams{keys, &out, io.Discard}, address: address, getenv: func(string) string { return "" }}
+	a := &app{streams: streams{keys, &out, io.Discard}, server: server{address: address}, getenv: func(string) string { return "" }}
 	done := make(chan error, 1)
 	go func() {
 		done <- a.topScreen(ctx, func(ctx context.Context) (sample, error) {

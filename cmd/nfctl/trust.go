@@ -35,14 +35,14 @@ func (e *untrustedError) Unwrap() error { return fs.ErrPermission }
 
 // trusts returns which users may serve at a UNIX socket: root, this one, and the
 // one of --server-user.
-func (a *app) trusts() (func(uid uint32) bool, error) {
-	if a.serverUser == anyUser {
+func (s server) trusts() (func(uid uint32) bool, error) {
+	if s.serverUser == anyUser {
 		return func(uint32) bool { return true }, nil
 	}
 	allowed := map[uint32]bool{0: true, uint32(os.Geteuid()): true}
-	if a.serverUser != "" {
-		id, err := userID(a.serverUser)
-		if err != nil && a.serverUser != serviceUser { // which a host need not have
+	if s.serverUser != "" {
+		id, err := userID(s.serverUser)
+		if err != nil && s.serverUser != serviceUser { // which a host need not have
 			return nil, usagef("--server-user: %w", err)
 		}
 		if err == nil {

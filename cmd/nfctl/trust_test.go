@@ -22,11 +22,11 @@ func TestWhoMayServe(t *testing.T) {
 		"named": {"4711", 4711, true}, "not the named": {"4711", 4712, false}, "any": {anyUser, 4712, true},
 		"no such service": {serviceUser, 4711, false},
 	} {
-		trusts, err := (&app{serverUser: c.user}).trusts()
+		trusts, err := (server{serverUser: c.user}).trusts()
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, trusts(c.uid), name)
 	}
-	_, err := (&app{serverUser: "nobody-of-that-name"}).trusts()
+	_, err := (server{serverUser: "nobody-of-that-name"}).trusts()
 	require.ErrorContains(t, err, "--server-user")
 }
 
