@@ -33,6 +33,10 @@ type app struct {
 	started bool
 
 	server
+	// given has the flags that the command line sets; others may be of the environment.
+	given   map[string]bool
+	config  string
+	context string
 	device  string
 	output  string
 	jq      string
@@ -44,6 +48,8 @@ type app struct {
 // flagEnv names the environment variables that stand in for flags.
 var flagEnv = map[string]string{
 	"address":         "NFCTL_ADDRESS",
+	"config":          "NFCTL_CONFIG",
+	"context":         "NFCTL_CONTEXT",
 	"device":          "NFCTL_DEVICE",
 	"output":          "NFCTL_OUTPUT",
 	"timeout":         "NFCTL_TIMEOUT",
@@ -54,6 +60,9 @@ var flagEnv = map[string]string{
 	"tls-server-name": "NFCTL_TLS_SERVER_NAME",
 }
 
+// placeFlags name where the devices are; one of them excludes the others.
+var placeFlags = []string{"address", "context", "device"}
+
 // formats are the values of --output.
 var formats = []string{"table", "wide", "json", "yaml"}
 
@@ -61,6 +70,8 @@ var formats = []string{"table", "wide", "json", "yaml"}
 func (a *app) flags(f *pflag.FlagSet) {
 	f.StringVar(&a.address, "address", control.DefaultAddress, "server: unix:///path, or host:port with the --tls flags; if you run a daemon of your own, its socket in XDG_RUNTIME_DIR")
 	f.StringVar(&a.serverUser, "server-user", serviceUser, "user who may serve at a UNIX socket beside root and you; '*' for any")
+	f.StringVar(&a.context, "context", "", "server of this name in the file of contexts: nfctl contexts list")
+	f.StringVar(&a.config, "config", "", "file of contexts; $XDG_CONFIG_HOME/nfctl/config.yaml, else that in ~/.config")
 	f.StringVar(&a.device, "device", "", "open this device address here, without a server; its name is \""+localName+"\"")
 	f.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(formats, ", "))
 	f.StringVar(&a.jq, "jq", "", "an expression of jq: print what it makes of the JSON, a value a line, texts without quotes")
@@ -73,12 +84,20 @@ func (a *app) flags(f *pflag.FlagSet) {
 // environment.
 func (a *app) start(cmd *cobra.Command) error {
 	flags := cmd.Root().PersistentFlags()
-	// A flag of the command line wins over the variable of the other flag.
-	placed := flags.Changed("address") || flags.Changed("device")
+	a.given = make(map[string]bool)
+	flags.VisitAll(func(f *pflag.Flag) { a.given[f.Name] = f.Changed })
+	// A flag that names a place wins over the variables of the other ones, and --all over all.
+	placed := slices.ContainsFunc(placeFlags, flags.Changed)
+	if all := cmd.Flags().Lookup("all"); all != nil && all.Value.String() == "true" {
+		if placed {
+			return usagef("--all asks the servers of all contexts: it excludes --address, --context and --device")
+		}
+		placed = true
+	}
 	for name, env := range flagEnv {
 		f := flags.Lookup(name)
 		value := a.getenv(env)
-		if f.Changed || value == "" || placed && (name == "address" || name == "device") {
+		if f.Changed || value == "" || placed && slices.Contains(placeFlags, name) {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
@@ -91,8 +110,8 @@ func (a *app) start(cmd *cobra.Command) error {
 		return usagef("output format %q is not one of %s", a.output, strings.Join(formats, ", "))
 	case a.timeout < 0:
 		return usagef("--timeout %v is negative", a.timeout)
-	case a.device != "" && flags.Changed("address"):
-		return usagef("an address and a device exclude each other: one names a server, the other does without")
+	case len(slices.DeleteFunc(slices.Clone(placeFlags), func(name string) bool { return !flags.Changed(name) })) > 1:
+		return usagef("an address, a context and a device exclude each other: each names where the devices are")
 	}
 	if !flags.Changed("address") {
 		a.address = control.Address()
@@ -167,6 +186,9 @@ func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
 		ctx, cancel := a.limited(ctx)
 		defer cancel()
 		return a.dialDevice(ctx)
+	}
+	if err := a.place(); err != nil {
+		return nil, nil, err
 	}
 	c, err := a.server.dial()
 	if err != nil {

@@ -113,9 +113,12 @@ Checks:
 			if err != nil {
 				return err
 			}
+			if err := a.place(); err != nil {
+				return err
+			}
 			d := doctor{
 				root: "/", who: who, address: a.address, schemes: bridge.Schemes(), open: openInfo,
-				explicit: cmd.Root().PersistentFlags().Changed("address"),
+				explicit: a.context != "" || cmd.Root().PersistentFlags().Changed("address"),
 			}
 			d.trusts, err = a.trusts()
 			if err != nil {

@@ -20,6 +20,7 @@ var outputs = map[string]record{
 	"open": openedRecord{}, "close": openedRecord{}, "send": messageRecord{}, "receive": messageRecord{},
 	"reset": changedRecord{}, "resume": changedRecord{}, "drain": drainRecord{}, "load": loadRecord{},
 	"start": processRecord{}, "stop": stoppedRecord{}, "ps": psRecord{}, "groups": groupsRecord{},
+	"contexts": contextsRecord{}, "contexts list": contextsRecord{}, "contexts show": contextRecord{}, "contexts use": contextRecord{},
 	"program": programRecord{}, "program build": imageRecord{},
 }
 

@@ -47,11 +47,12 @@ func newRoot(a *app) *cobra.Command {
 		newList(a), newInfo(a), newChannels(a), newPrograms(a), newPs(a), newGroups(a), newFabric(a), newTop(a), newPing(a), newLatency(a),
 		newEvents(a), newHealth(a), newDoctor(a), newSelftest(a), newVerify(a), newVersion(a), newExplain(a),
 		newOpen(a), newClose(a), newSend(a), newReceive(a),
-		newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a), newProgram(a), newReg(a),
+		newContexts(a), newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a), newProgram(a), newReg(a),
 		newMan(a),
 	)
-	// The flag is there: it was defined above.
+	// The flags are there: they were defined above.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("context", a.completeContext)
 	strictHelp(root)
 	return root
 }
@@ -123,7 +124,7 @@ const (
 // envHelp lists the environment variables for the help.
 func envHelp() string {
 	var b strings.Builder
-	for _, name := range []string{"address", "device", "output", "timeout", "server-user", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
+	for _, name := range []string{"address", "context", "config", "device", "output", "timeout", "server-user", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
 		fmt.Fprintf(&b, "  %-22s as --%s, which beats it\n", flagEnv[name], name)
 	}
 	fmt.Fprintf(&b, "  %-22s if it is not empty, no colours\n", "NO_COLOR")

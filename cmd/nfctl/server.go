@@ -21,6 +21,20 @@ type server struct {
 	serverUser string
 }
 
+// serverFlags are the global flags, and the keys of a context, that describe a server.
+var serverFlags = []string{"address", "server-user", "tls-ca", "tls-cert", "tls-key", "tls-server-name"}
+
+// fileFlags are those that name files.
+var fileFlags = []string{"tls-ca", "tls-cert", "tls-key"}
+
+// texts returns the fields by the names of their flags.
+func (s *server) texts() map[string]*string {
+	return map[string]*string{
+		"address": &s.address, "server-user": &s.serverUser,
+		"tls-ca": &s.tls.ca, "tls-cert": &s.tls.cert, "tls-key": &s.tls.key, "tls-server-name": &s.tls.serverName,
+	}
+}
+
 // dial returns a client of the server, which connects with its first call.
 func (s server) dial(more ...grpc.DialOption) (*control.Client, error) {
 	option, err := s.dialOption()
