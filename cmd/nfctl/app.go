@@ -179,6 +179,19 @@ func (a *app) connected(do action) func(*cobra.Command, []string) error {
 	}
 }
 
+// either makes a cobra function that asks all servers if a flag is set, and one otherwise.
+func (a *app) either(all *bool, many func(context.Context) error, one func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case !*all:
+			return one(cmd, args)
+		case len(args) > 0:
+			return usagef("--all shows all devices: it takes no names")
+		}
+		return many(cmd.Context())
+	}
+}
+
 // dial returns a client of the server, or of a server of our own for --device,
 // and what ends it.
 func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {

@@ -48,7 +48,7 @@ var exitTable = []exitRow{
 	{exitUnreachable, "unreachable", "no server answers at the address, or not in time to say what became of a message"},
 	{exitTimeout, "timeout", "the time of --timeout, or the target's own, ran out"},
 	{exitRefused, "refused", "not possible now, or not with this device: busy, draining, closed, not supported"},
-	{exitUnhealthy, "unhealthy", "health, doctor, selftest or drain did its work and found that not all is well"},
+	{exitUnhealthy, "unhealthy", "health, doctor, selftest or drain did its work and found that not all is well; or some servers of --all are not"},
 	{exitDevice, "device", "the device is lost, stalled, in fault or could not be opened; nfctl reset may bring it back"},
 	{exitInterrupted, "interrupted", "SIGINT or SIGTERM ended it"},
 	{exitPipe, "pipe", "nobody reads the output any more"},
@@ -135,6 +135,7 @@ var grpcCodes = map[codes.Code]int{
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
 	var unreachable *unreachableError
+	var some *partialError
 	switch {
 	case err == nil:
 		return exitOK
@@ -142,6 +143,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitPipe
 	case ctx.Err() != nil:
 		return exitInterrupted
+	case errors.As(err, &some):
+		return some.code
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &unreachable) && !errors.Is(err, fs.ErrPermission):

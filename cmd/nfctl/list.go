@@ -16,19 +16,27 @@ import (
 
 // listRecord is the output of nfctl list.
 type listRecord struct {
-	Devices []deviceRecord `json:"devices" doc:"the devices, in the order of their names"`
+	Devices []listedRecord `json:"devices" doc:"the devices, in the order of their names"`
+	Servers []serverRecord `json:"servers" doc:"with --all what each server answered, in the order of the contexts; else empty"`
+}
+
+// listedRecord is a device of a server.
+type listedRecord struct {
+	deviceRecord
+	Context string `json:"context" doc:"with --all the context of its server; else empty"`
 }
 
 func newList(a *app) *cobra.Command {
-	var watch bool
+	var watch, all bool
 	cmd := &cobra.Command{
 		Use: "list [DEVICE...]", Aliases: []string{"devices"}, GroupID: groupLook,
 		Short: "List the devices",
 		Long: `List the devices, or those that are named. With --watch each is shown as it is, then
 again whenever its state changes, until interrupted: as JSON and YAML one device a
-document.`,
+document. With --all the servers of all contexts are asked at once, and each that is not
+ok stands below the devices: exit code 8, unless all of them end with the same one.`,
 		ValidArgsFunction: a.completeDevices,
-		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+		RunE: a.either(&all, a.listAll, a.connected(func(ctx context.Context, c *control.Client, args []string) error {
 			devices, err := a.namedDevices(ctx, c, args)
 			if watch && err == nil {
 				return a.watchDevices(ctx, c, args)
@@ -36,21 +44,25 @@ document.`,
 			if err != nil {
 				return err
 			}
-			r := listRecord{Devices: []deviceRecord{}}
+			r := listRecord{Devices: []listedRecord{}, Servers: []serverRecord{}}
 			for _, d := range devices {
-				r.Devices = append(r.Devices, deviceOf(d))
+				r.Devices = append(r.Devices, listedRecord{deviceRecord: deviceOf(d)})
 			}
 			return a.print(r)
-		}),
+		})),
 	}
+	allFlag(cmd, &all)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on with changes until interrupted; --timeout does not count")
+	cmd.MarkFlagsMutuallyExclusive("all", "watch")
 	return cmd
 }
 
 // watchedRecord is a line of nfctl list --watch.
-type watchedRecord struct{ deviceRecord }
+type watchedRecord struct{ listedRecord }
 
-func (r watchedRecord) table(p *printer) { listRecord{[]deviceRecord{r.deviceRecord}}.table(p) }
+func (r watchedRecord) table(p *printer) {
+	listRecord{Devices: []listedRecord{{deviceRecord: r.deviceRecord}}}.table(p)
+}
 
 // namedDevices returns the devices of these names, or all if there is no name.
 func (a *app) namedDevices(ctx context.Context, c *control.Client, names []string) (devices []*nfcommsv1.Device, err error) {
@@ -81,7 +93,7 @@ func (a *app) watchDevices(ctx context.Context, c *control.Client, names []strin
 		m, err := stream.Recv()
 		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return deviceName(name) == m.GetDevice().GetName() })
 		if err == nil && m.GetDevice() != nil && named {
-			err = out.print(watchedRecord{deviceOf(m.GetDevice())})
+			err = out.print(watchedRecord{listedRecord{deviceRecord: deviceOf(m.GetDevice())}})
 		}
 		if err != nil {
 			return err
@@ -90,19 +102,24 @@ func (a *app) watchDevices(ctx context.Context, c *control.Client, names []strin
 }
 
 func (r listRecord) table(p *printer) {
-	writeTable(p, []column[deviceRecord]{
-		{title: "DEVICE", cell: func(d deviceRecord) string { return d.Device }},
-		{title: "STATE", cell: func(d deviceRecord) string { return d.State }, tint: func(d deviceRecord) tint { return tintOf(d.State) }},
-		{title: "ADDRESS", cell: func(d deviceRecord) string { return d.Address }},
-		{title: "DRIVER", cell: func(d deviceRecord) string { return orDash(d.Driver) }},
-		{title: "ABI", cell: func(d deviceRecord) string { return abiText(d.Driver, d.ABIMajor, d.ABIMinor) }},
-		{title: "EPOCH", right: true, cell: func(d deviceRecord) string { return number(d.Epoch) }},
-		{title: "OWNER", wide: true, cell: func(d deviceRecord) string { return ownerText(d.Owned) }},
-		{title: "SINCE", wide: true, cell: func(d deviceRecord) string { return d.StateTime }},
-		{title: "CHANNELS", right: true, cell: func(d deviceRecord) string { return number(statsOrZero(d.Stats).OpenChannels) }},
-		{title: "MESSAGES", right: true, wide: true, cell: func(d deviceRecord) string { return number(messagesOf(d.Stats)) }},
-		{title: "FAILURE", cell: func(d deviceRecord) string { return failureText(d.Failure) }, tint: func(deviceRecord) tint { return bad }},
-	}, r.Devices)
+	var columns []column[listedRecord]
+	if len(r.Servers) > 0 {
+		columns = append(columns, column[listedRecord]{title: "CONTEXT", cell: func(d listedRecord) string { return d.Context }})
+	}
+	writeTable(p, append(columns, []column[listedRecord]{
+		{title: "DEVICE", cell: func(d listedRecord) string { return d.Device }},
+		{title: "STATE", cell: func(d listedRecord) string { return d.State }, tint: func(d listedRecord) tint { return tintOf(d.State) }},
+		{title: "ADDRESS", cell: func(d listedRecord) string { return d.Address }},
+		{title: "DRIVER", cell: func(d listedRecord) string { return orDash(d.Driver) }},
+		{title: "ABI", cell: func(d listedRecord) string { return abiText(d.Driver, d.ABIMajor, d.ABIMinor) }},
+		{title: "EPOCH", right: true, cell: func(d listedRecord) string { return number(d.Epoch) }},
+		{title: "OWNER", wide: true, cell: func(d listedRecord) string { return ownerText(d.Owned) }},
+		{title: "SINCE", wide: true, cell: func(d listedRecord) string { return d.StateTime }},
+		{title: "CHANNELS", right: true, cell: func(d listedRecord) string { return number(statsOrZero(d.Stats).OpenChannels) }},
+		{title: "MESSAGES", right: true, wide: true, cell: func(d listedRecord) string { return number(messagesOf(d.Stats)) }},
+		{title: "FAILURE", cell: func(d listedRecord) string { return failureText(d.Failure) }, tint: func(listedRecord) tint { return bad }},
+	}...), r.Devices)
+	writeServers(p, r.Servers)
 }
 
 // statsOrZero returns counters also of a device that has none.
