@@ -3,6 +3,7 @@ package fdpass
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ const crowdPause = time.Millisecond
 // Dial connects to a UNIX socket. While others flood it the kernel has no room
 // for a connection that the server has not taken yet, and says so at once to a
 // process that does not block; this waits as one that does, until ctx ends.
+// Its error is then that of ctx.
 func Dial(ctx context.Context, network, path string) (*net.UnixConn, error) {
 	var d net.Dialer
 	for {
@@ -34,7 +36,7 @@ func Dial(ctx context.Context, network, path string) (*net.UnixConn, error) {
 		select {
 		case <-time.After(crowdPause):
 		case <-ctx.Done():
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestProcessOf(t *testing.T) {
 }
 
 // TestAFullBacklogIsWaitedFor: a flood of connections delays Dial, and does not
-// make it say that there is no server.
+// make it say that there is no server. The end of its context ends the delay, and is its error.
 func TestAFullBacklogIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -203,10 +203,17 @@ func TestAFullBacklogIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Close(taken))
 	require.NoError(t, <-got)
-	ended, cancel := context.WithCancel(t.Context())
+	late, cancel := context.WithTimeout(t.Context(), 10*crowdPause)
+	defer cancel()
+	_, err = Dial(late, "unix", path)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	gone, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, err := Dial(gone, "unix", path)
+		got <- err
+	}()
 	cancel()
-	_, err = Dial(ended, "unix", path)
-	require.Error(t, err)
+	require.ErrorIs(t, <-got, context.Canceled)
 }
 
 // TestNobodyServes: what is no full backlog is said at once.
