@@ -142,6 +142,8 @@ static void on_h2d_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 		   nfc_header_type(ch->parked.header) == NFC_TYPE_IND_BEGIN) {
 		ch->list = *slot;
 		ch->has_list = 1;
+	} else if (half->state == NFC_HALF_OFFERED && ch->relay) {
+		nfc_ask_back(ch, NFC_EPROTO);
 	} else if (half->state == NFC_HALF_OFFERED) {
 		nfc_refuse(ch, NFC_EPROTO);
 	} else {

@@ -54,6 +54,8 @@ static void catch_up(struct nfc_relay_end *end)
 {
 	if (end->asked == NFC_EABORTED)
 		nfc_transfer_abort(&end->give, NFC_EABORTED, true);
+	else if (end->asked == NFC_EPROTO)
+		nfc_transfer_abort(&end->give, NFC_EPROTO, false);
 	else if (end->asked == NFC_EWITHDRAWN)
 		nfc_pair_withdraw(end->ch);
 }

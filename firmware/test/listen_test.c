@@ -276,6 +276,54 @@ CASE(an_abort_after_the_relay)
 	pair_free(&p);
 }
 
+/*
+ * A second list beside an offer breaks a rule. The other host, which has broken
+ * none, gives the offer back before it gets another.
+ */
+CASE(a_list_too_many_is_asked_back)
+{
+	struct pair p = pair_new(pair_hosts);
+	uint8_t *from = host_buffer(p.near, 100, 1);
+	uint64_t sent = host_begin(p.near, p.at_near, 100, 0);
+	uint64_t id = p.far->channel[p.at_far].next[NFC_D2H]++;
+
+	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
+	for (int i = 0; i < 2; i++)
+		host_send_lists(p.near, p.at_near, NFC_H2D, sent, from, 100, 0,
+				1);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	host_expect_nothing(p.near, p.at_near);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
+			NFC_STATE_FAILED, NFC_EPROTO);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* The other host takes the offer all the same: the transfer moves nothing. */
+CASE(a_list_too_many_ends_what_is_taken)
+{
+	struct pair p = pair_new(pair_hosts);
+	uint8_t *from = host_buffer(p.near, 100, 1);
+	uint8_t *to = host_buffer(p.far, 100, 0);
+	uint64_t sent = host_begin(p.near, p.at_near, 100, 0);
+	uint64_t id = p.far->channel[p.at_far].next[NFC_D2H]++;
+
+	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
+	for (int i = 0; i < 2; i++)
+		host_send_lists(p.near, p.at_near, NFC_H2D, sent, from, 100, 0,
+				1);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	host_send_lists(p.far, p.at_far, NFC_D2H, id, to, 100, 0, 1);
+	host_expect_ack(p.far, p.at_far, NFC_TYPE_ERROR, NFC_D2H, id,
+			NFC_STATE_FAILED, NFC_EABORTED);
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
+			NFC_STATE_FAILED, NFC_EPROTO);
+	CHECK_EQ(p.near->dma_bytes, 0);
+	pair_works(&p);
+	pair_free(&p);
+}
+
 enum { HALF_WAITING = NFC_LISTENER_WAITING / 2 };
 
 /* Connect until it is refused; how often it was not. */
