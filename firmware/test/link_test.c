@@ -270,6 +270,28 @@ CASE(self_test_between_packets)
 	link_rig_free(r);
 }
 
+/* A word behind a burst is none of it: it is of a packet whose start was lost. */
+CASE(a_burst_ends_with_its_last_word)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	struct nfc_link_end *b = &r->side[1].end;
+	uint32_t burst = 7, prbs = (burst * 0x9e3779b1u & 0x7fffffff) | 1;
+	struct nfc_word word[3];
+
+	REQUIRE(link_rig_up(r));
+	for (int i = 0; i < 2; i++)
+		word[i] = nfc_test_next(&prbs);
+	word[2] = (struct nfc_word){ 1, 2 };
+	link_rig_forge(r, NFC_WORD_TEST, burst | 2 << 16, 0);
+	link_rig_put(&r->side[0].wire, word, 3, r->now);
+	nfc_link_receive(b);
+	CHECK(b->pending.test_ok);
+	CHECK_EQ(b->pending.test_burst, burst);
+	CHECK_EQ(b->pending.test_wrong, 0);
+	link_rig_traffic(r, 10, 500);
+	link_rig_free(r);
+}
+
 /* A bad wire and a test at once: packets still are not lost, doubled or changed. */
 CASE(self_test_on_a_bad_wire)
 {

@@ -324,6 +324,28 @@ CASE(a_list_too_many_ends_what_is_taken)
 	pair_free(&p);
 }
 
+/*
+ * A host that connects and leaves, before the listening one answers the offer
+ * of it, leaves nothing.
+ */
+CASE(who_leaves_before_the_answer_leaves_nothing)
+{
+	struct pair p = pair_listening(pair_hosts);
+	uint64_t id;
+
+	pair_connect(&p);
+	host_close(p.near, p.at_near, 3);
+	host_expect_close(p.near, p.at_near, 3);
+	id = p.far->channel[p.target].next[NFC_D2H]++;
+	host_expect(p.far, (uint32_t)p.target, NFC_TYPE_DIRECT, id);
+	host_reply(p.far, (uint32_t)p.target, NFC_TYPE_ERROR, NFC_D2H, id,
+		   NFC_STATE_FAILED, NFC_ECLOSED, 0);
+	rig_step(p.near);
+	for (int i = 0; i < NFC_RELAYS; i++)
+		CHECK_EQ(atomic_load(&p.near->dev->relay[i].ends), 0);
+	pair_free(&p);
+}
+
 enum { HALF_WAITING = NFC_LISTENER_WAITING / 2 };
 
 /* Connect until it is refused; how often it was not. */

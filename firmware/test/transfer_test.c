@@ -300,6 +300,47 @@ CASE(an_offer_with_a_timeout)
 	rig_free(r);
 }
 
+/*
+ * Computes for a millisecond when it gets a message. Its host then offers
+ * something to the target that its message names.
+ */
+static void computes(struct nfc_process *self, struct puppet *p)
+{
+	struct nfc_channel *ch = nfc_channel_of(self, 0);
+
+	note(p, channel_read(ch, p->buf, 1));
+	p->rig->clock += 1000000;
+	p->size = host_begin(p->rig, p->buf[0], 100, 900000);
+	note(p, channel_read(ch, p->buf, 1));
+}
+
+static void takes_nothing(struct nfc_process *self, struct puppet *p)
+{
+	(void)p;
+	stay(self);
+}
+
+/* The time of an offer begins as it arrives, also on an island that was busy. */
+CASE(a_timeout_begins_with_the_offer)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *busy = host_start(r, computes, 1), *p;
+	uint8_t target;
+
+	p = host_start(r, takes_nothing, 1);
+	target = (uint8_t)p->target;
+	host_direct(r, busy->target, &target, 1);
+	rig_step(r);
+	CHECK_EQ(busy->step, 1);
+	rig_advance(r, 899999);
+	host_expect(r, busy->target, NFC_TYPE_ACK, 1);
+	host_expect_nothing(r, p->target);
+	rig_advance(r, 1);
+	host_expect_ack(r, p->target, NFC_TYPE_ERROR, NFC_H2D, busy->size,
+			NFC_STATE_FAILED, NFC_ETIMEOUT);
+	rig_free(r);
+}
+
 /* A target that took the offer has no time-out any more. */
 CASE(a_timeout_ends_with_the_accept)
 {
