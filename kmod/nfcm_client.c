@@ -21,6 +21,7 @@ static void file_free(struct kref *ref)
 	nfcm_assert_left(&file->done);
 	nfcm_assert_left(&file->processes);
 	xa_destroy(&file->channels);
+	WARN_ON_ONCE(!xa_empty(&file->ops));
 	nfcm_user_put(file->user);
 	put_device(&file->dev->dev);
 	kvfree(file);
@@ -194,8 +195,8 @@ enum {
 	REQUESTS_MAX = 1024
 }; /* of a file, of which the device serves one at a time */
 
-/* Let an operation in; -EAGAIN if there are too many. */
-int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
+/* Count an operation; -EAGAIN if there are too many. */
+static int count_op(struct nfcm_file *file, struct nfcm_op *op)
 {
 	u32 most = READ_ONCE(file->dev->limits.max_operations);
 	u32 requests = nfcm_op_is_request(op);
@@ -211,56 +212,39 @@ int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 		file->operations++;
 		file->inflight++;
 		file->requests += requests;
-		if (!op->called)
-			hash_add(file->ops, &op->entry.node, op->c.user_data);
 		nfcm_file_live(file, 1);
 	}
 	spin_unlock(&file->lock);
 	return rc;
 }
 
-/*
- * Operations in flight with this user_data, each with a reference; returns how many.
- * One call looks at a few, as the thread of an interrupt needs the lock, and leaves
- * the place in the table: *more if there are others. Later operations are put
- * before it, so that a walk ends. The place is empty at first, and for
- * nfcm_file_found() at last. No locks.
- */
-u32 nfcm_file_find(struct nfcm_file *file, u64 user_data,
-		   struct nfcm_entry *place, struct nfcm_op *ops[NFCM_FOUND],
-		   bool *more)
+/* Let an operation in, whose id no other has; -EAGAIN if there are too many. */
+int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 {
-	struct hlist_head
-		*chain = &file->ops[hash_min(user_data, NFCM_OPS_HASH_BITS)];
-	struct hlist_node *node, *last = NULL;
-	struct nfcm_op *op;
-	u32 looked = 0, n = 0;
+	int rc = 0;
 
-	spin_lock(&file->lock);
-	node = hlist_unhashed(&place->node) ? chain->first : place->node.next;
-	for (; node && looked < NFCM_FOUND; node = node->next, looked++) {
-		last = node;
-		op = hlist_entry(node, struct nfcm_entry, node)->op;
-		if (!op || op->c.user_data != user_data)
-			continue;
-		refcount_inc(&op->ref);
-		ops[n++] = op;
-	}
-	*more = node;
-	if (last) {
-		hlist_del_init(&place->node);
-		hlist_add_behind(&place->node, last);
-	}
-	spin_unlock(&file->lock);
-	return n;
+	/* From here on a CANCEL finds it, which withdraws it before it begins. */
+	if (!op->called)
+		rc = xa_insert(&file->ops, op->c.id, op, GFP_KERNEL);
+	if (rc)
+		return -ENOMEM;
+	rc = count_op(file, op);
+	if (rc && !op->called)
+		xa_erase(&file->ops, op->c.id);
+	return rc;
 }
 
-/* The walk is over, at its end or before. No locks. */
-void nfcm_file_found(struct nfcm_file *file, struct nfcm_entry *place)
+/* The operation in flight with this id, with a reference; NULL if there is none. */
+struct nfcm_op *nfcm_file_find(struct nfcm_file *file, u64 id)
 {
-	spin_lock(&file->lock);
-	hlist_del_init(&place->node);
-	spin_unlock(&file->lock);
+	struct nfcm_op *op;
+
+	xa_lock(&file->ops);
+	op = xa_load(&file->ops, id);
+	if (op)
+		refcount_inc(&op->ref);
+	xa_unlock(&file->ops);
+	return op;
 }
 
 /* A file's operation has ended: hand its completion over. No locks. */
@@ -274,8 +258,9 @@ void nfcm_file_report(struct nfcm_op *op)
 	if (op->moving)
 		atomic_dec(&file->moving);
 	nfcm_file_get(file); /* the reader of the completion may close at once */
+	if (!op->called)
+		xa_erase(&file->ops, op->c.id);
 	spin_lock(&file->lock);
-	hash_del(&op->entry.node);
 	file->inflight--;
 	file->requests -= nfcm_op_is_request(op);
 	keep &= !file->dead;

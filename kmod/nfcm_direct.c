@@ -159,7 +159,7 @@ void nfcm_send_reserve(struct nfcm_half *half)
 {
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->reserved = true;
-	half->reserved_for = half->op->c.user_data;
+	half->reserved_for = half->op->c.id;
 	half->op->c.flags |= NFCOMMS_HELD;
 	nfcm_half_end(half, NFC_OK);
 }

@@ -189,7 +189,7 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	nfcm_region_init(file);
 	nfcm_file_wake_init(file);
 	xa_init_flags(&file->channels, XA_FLAGS_ALLOC1);
-	hash_init(file->ops);
+	xa_init_flags(&file->ops, XA_FLAGS_ACCOUNT);
 	f->private_data = file;
 	spin_lock(&dev->epoch_lock);
 	list_add_tail(&file->node, &dev->files);

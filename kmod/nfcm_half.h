@@ -53,7 +53,7 @@ struct nfcm_half {
 	u32 queued; /* operations in queue */
 	ktime_t told; /* when op began, or the device last reported about it */
 	bool reserved; /* h2d: the next transaction is kept for an ARM … */
-	u64 reserved_for; /* … of this user_data */
+	u64 reserved_for; /* … of this id */
 	bool probing; /* WITHDRAW was put to see if the device has the offer */
 	u8 wait; /* enum nfcm_wait */
 	u32 idle_ms; /* NFCM_WAIT_MOVE: since the last message about the half */

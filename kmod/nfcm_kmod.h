@@ -8,9 +8,7 @@
  *					and operation that belongs to it
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
  *	leaf	nfcm_file.regions.lock	the file's regions; also below epoch_lock
- *	leaf	nfcm_file.lock		completions, operations by user_data;
- *					also below epoch_lock. The thread of an
- *					interrupt takes it: nobody walks far with it
+ *	leaf	nfcm_file.lock		completions; also below epoch_lock
  *	leaf	nfcm_file.event_lock	its eventfd; also below epoch_lock
  *	leaf	nfcm_file.process_lock	processes
  *	leaf	nfcm_controller.lock	the queues of control requests
@@ -31,7 +29,6 @@
 #include <linux/completion.h>
 #include <linux/device.h>
 #include <linux/dim.h>
-#include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/iosys-map.h>
 #include <linux/kref.h>
@@ -61,14 +58,12 @@
 #define NFCM_MODULE_VERSION "0.1.0"
 
 enum nfcm_sizes {
-	NFCM_OPS_HASH_BITS = 10,
 	NFCM_ROOM_MS = 4, /* to the next tick, while a half waits for room */
 	NFCM_HOLDOFF_MAX = 10000, /* microseconds */
 	NFCM_HOLDOFF_STEPS = 4, /* of adaptive moderation, each twice the one before */
 	NFCM_BUSY_POLL_MAX = 10000, /* microseconds */
 	NFCM_WATCHDOG_MS_MAX = 3600000,
 	NFCM_OPERATIONS_MAX = 1 << 20,
-	NFCM_FOUND = 64, /* operations that a CANCEL looks at with the file locked */
 	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
 };
 
@@ -89,12 +84,6 @@ enum nfcm_place {
 	NFCM_PLACE_OVER,
 };
 
-/* A place in a file's table of operations: an operation's, or that of a CANCEL's walk. */
-struct nfcm_entry {
-	struct hlist_node node;
-	struct nfcm_op *op; /* NULL: it is the walk's */
-};
-
 /*
  * One operation. It is allocated together with its completion, so that
  * completing never fails. References: one of the protocol until ->end() ran,
@@ -106,7 +95,6 @@ struct nfcm_op {
 	struct list_head node; /* half's queue, armed, closers, mailbox->ended, file->done */
 	struct list_head behind; /* of a control request: its file's next ones */
 	struct list_head pin_node; /* mailbox->pinning */
-	struct nfcm_entry entry; /* in file->ops */
 	struct nfcm_file *file; /* NULL: the driver's own */
 	struct nfcm_channel *ch; /* NULL: SUBSCRIBE, CONTROL */
 	void (*end)(struct nfcm_op *op); /* report; process context, no locks */
@@ -323,7 +311,7 @@ struct nfcm_file {
 	struct list_head pinning; /* operations that want a worker … */
 	struct list_head ready; /* … in user->ready, while there are some … */
 	u32 workers; /* … and its workers; the pool's lock guards the three */
-	spinlock_t lock; /* guards the fields down to done, and ops */
+	spinlock_t lock; /* guards the fields down to done */
 	bool dead; /* released: nobody reads completions any more */
 	u32 record; /* bytes of a completion that is read */
 	u32 busy_poll_us; /* that a wait looks for what comes before it sleeps */
@@ -347,7 +335,8 @@ struct nfcm_file {
 	u32 next_handle;
 	struct nfcm_regions regions;
 	DECLARE_BITMAP(mailboxes, NFC_MAILBOXES_MAX); /* that its channels had */
-	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
+	struct xarray ops; /* submitted and in flight, by id; its lock guards the references */
+	atomic64_t ids; /* that were given */
 };
 
 /*
@@ -512,10 +501,7 @@ int nfcm_file_event(struct nfcm_file *file, int fd);
 struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
 int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);
-u32 nfcm_file_find(struct nfcm_file *file, u64 user_data,
-		   struct nfcm_entry *place, struct nfcm_op *ops[NFCM_FOUND],
-		   bool *more);
-void nfcm_file_found(struct nfcm_file *file, struct nfcm_entry *place);
+struct nfcm_op *nfcm_file_find(struct nfcm_file *file, u64 id);
 void nfcm_file_report(struct nfcm_op *op);
 bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
 bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);

@@ -13,8 +13,6 @@ void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *))
 	INIT_LIST_HEAD(&op->node);
 	INIT_LIST_HEAD(&op->behind);
 	INIT_LIST_HEAD(&op->pin_node);
-	INIT_HLIST_NODE(&op->entry.node);
-	op->entry.op = op;
 	INIT_LIST_HEAD(&op->pins.chunks);
 	INIT_LIST_HEAD(&op->pins.node);
 	INIT_LIST_HEAD(&op->pins.holder);
@@ -34,7 +32,6 @@ static void assert_left(const struct nfcm_op *op)
 	nfcm_assert_left(&op->pin_node);
 	nfcm_assert_left(&op->pins.node);
 	nfcm_assert_left(&op->pins.holder);
-	WARN_ON_ONCE(!hlist_unhashed(&op->entry.node));
 	nfcm_assert_left(&op->pins.chunks);
 }
 

@@ -101,7 +101,7 @@ static int check_opcode(const struct nfcomms_op *in)
 	case NFCOMMS_OP_NEXT:
 	case NFCOMMS_OP_ACCEPT:
 		return in->length ? -EINVAL : 0;
-	case NFCOMMS_OP_REFUSE: /* of the h2d half: an ARM's user_data */
+	case NFCOMMS_OP_REFUSE: /* of the h2d half: an ARM's id */
 		return in->length && !halves ? -EINVAL : 0;
 	case NFCOMMS_OP_CONTROL:
 		return nfcm_control_check(in);
@@ -129,7 +129,7 @@ static int check(const struct nfcomms_op *in)
 }
 
 static struct nfcm_op *op_alloc(struct nfcm_file *file,
-				const struct nfcomms_op *in)
+				const struct nfcomms_op *in, u64 id)
 {
 	struct nfcm_op *op = kmem_cache_zalloc(nfcm_op_cache, GFP_KERNEL);
 
@@ -143,6 +143,7 @@ static struct nfcm_op *op_alloc(struct nfcm_file *file,
 	op->timeout_ns = in->timeout_ns;
 	op->epoch = in->epoch;
 	op->c.user_data = in->user_data;
+	op->c.id = id;
 	op->c.channel = in->channel;
 	memcpy(op->c.payload, in->payload, sizeof(op->c.payload));
 	return op;
@@ -186,12 +187,19 @@ static int permit(struct nfcm_file *file, const struct nfcomms_op *in)
 	return 0;
 }
 
+/* As many ids as operations, that the file has not given yet: the first one. */
+static u64 take_ids(struct nfcm_file *file, u32 count)
+{
+	return atomic64_add_return(count, &file->ids) - count + 1;
+}
+
 /*
  * Make an operation of what user space gave, or return why it is not in order.
  * The caller gets a reference and begins it.
  */
 static struct nfcm_op *submit_make(struct nfcm_file *file,
-				   const struct nfcomms_op *in, bool called)
+				   const struct nfcomms_op *in, u64 id,
+				   bool called)
 {
 	struct nfcm_op *op;
 	int rc = check(in);
@@ -200,7 +208,7 @@ static struct nfcm_op *submit_make(struct nfcm_file *file,
 		rc = permit(file, in);
 	if (rc)
 		return ERR_PTR(rc);
-	op = op_alloc(file, in);
+	op = op_alloc(file, in, id);
 	if (!op)
 		return ERR_PTR(-ENOMEM);
 	op->called = called;
@@ -208,6 +216,8 @@ static struct nfcm_op *submit_make(struct nfcm_file *file,
 		op->ch = nfcm_file_channel(file, in->channel);
 		rc = op->ch ? 0 : -ENOENT;
 	}
+	if (op->ch)
+		op->c.epoch = op->ch->epoch->layout.epoch;
 	if (!rc)
 		rc = nfcm_file_admit(file, op);
 	if (rc) {
@@ -226,6 +236,7 @@ static void begin_in_epoch(struct nfcm_file *file, struct nfcm_op *op)
 		refuse(op, NFC_ERESET, 0);
 		return;
 	}
+	op->c.epoch = epoch->layout.epoch;
 	if (op->epoch && op->epoch != epoch->layout.epoch)
 		refuse(op, NFC_ERESET, ESTALE);
 	else
@@ -270,7 +281,7 @@ static int submit(struct nfcm_file *file, struct nfcomms_submit *s)
 					   s->op_size);
 		if (rc)
 			return rc;
-		op = submit_make(file, &in, false);
+		op = submit_make(file, &in, s->first_id + s->accepted, false);
 		if (IS_ERR(op))
 			return PTR_ERR(op);
 		refcount_inc(&op->ref);
@@ -302,6 +313,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 		return -E2BIG;
 	s.accepted = 0;
 	s.error = 0;
+	s.first_id = take_ids(file, s.count);
 	/* Operations are not begun if the result could not be written. */
 	if (copy_to_user(arg, &s, size))
 		return -EFAULT;
@@ -381,7 +393,7 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 		rc = take_call(&call, &in);
 	if (rc)
 		return rc;
-	op = submit_make(file, &in, true);
+	op = submit_make(file, &in, take_ids(file, 1), true);
 	if (IS_ERR(op))
 		return PTR_ERR(op);
 	refcount_inc(&op->ref);
@@ -397,41 +409,21 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	return rc;
 }
 
-/*
- * Cancel all operations in flight with this user_data; -ENOENT if there is none.
- * There may be as many as a file can have: by batches. No locks; does not wait.
- */
-static int cancel_all(struct nfcm_file *file, u64 user_data)
-{
-	struct nfcm_op *ops[NFCM_FOUND];
-	struct nfcm_entry place = {};
-	bool any = false, more;
-	u32 i, n;
-
-	do {
-		n = nfcm_file_find(file, user_data, &place, ops, &more);
-		for (i = 0; i < n; i++) {
-			submit_cancel(ops[i]);
-			nfcm_op_put(ops[i]);
-		}
-		any |= n;
-		cond_resched();
-	} while (more && !fatal_signal_pending(current));
-	nfcm_file_found(file, &place);
-	if (more)
-		return -EINTR;
-	return any ? 0 : -ENOENT;
-}
-
 /* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;
+	struct nfcm_op *op;
 	int rc = nfcm_copy_in(&c, sizeof(c), NFCOMMS_CANCEL_SIZE_FIRST, arg);
 
 	if (rc)
 		return rc;
 	if (c.flags || memchr_inv(c.rsvd, 0, sizeof(c.rsvd)))
 		return -EINVAL;
-	return cancel_all(file, c.user_data);
+	op = nfcm_file_find(file, c.id);
+	if (!op)
+		return -ENOENT;
+	submit_cancel(op);
+	nfcm_op_put(op);
+	return 0;
 }

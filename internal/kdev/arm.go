@@ -14,8 +14,8 @@ import (
 type place struct {
 	wake chan<- struct{}
 	arm  uint64 // user data of the ARM
-	held bool
-	gone bool // nobody waits any more
+	held uint64 // its id, while the module keeps the turn; else 0
+	gone bool   // nobody waits any more
 }
 
 // Arm asks for a token on wake, without blocking, when it is wake's turn and
@@ -64,7 +64,7 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	h.waiters.Remove(wake)
 	h.armed.Store(int32(h.waiters.Len()))
 	p := h.places[wake]
-	held := p != nil && p.held
+	held := p != nil && p.held != 0
 	if p != nil {
 		h.removeLocked(p)
 	}
@@ -77,7 +77,7 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	case held:
 		h.release(p)
 	case p != nil:
-		cancel := uapi.Cancel{UserData: p.arm}
+		cancel := uapi.Cancel{ID: h.dev.ops.id(p.arm)}
 		cancel.Size = uint32(unsafe.Sizeof(cancel))
 		_ = h.dev.k.ioctl(uapi.IOCCancel, unsafe.Pointer(&cancel)) // it may have ended meanwhile
 	default:
@@ -94,7 +94,7 @@ func (h *half) removeLocked(p *place) {
 // release gives back what the module holds for a place. Nobody waits for that.
 func (h *half) release(p *place) {
 	o := h.dev.ops.get(uapi.OpRefuse, uapi.H2D, h.ch.handle, h)
-	o.raw.Length = p.arm
+	o.raw.Length = p.held
 	h.dev.sub.put(o)
 }
 
@@ -107,7 +107,7 @@ func (h *half) spend(wake chan<- struct{}) *place {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := h.places[wake]
-	if p == nil || !p.held {
+	if p == nil || p.held == 0 {
 		return nil
 	}
 	h.removeLocked(p)
@@ -131,8 +131,9 @@ func (h *half) pass() {
 }
 
 // told takes note of the end of an operation that nobody waits for: of an ARM
-// of the d2h half, of one with a place, or of a release.
-func (h *half) told(opcode uint16, p *place, held bool) {
+// of the d2h half, of one with a place, or of a release. held is the id of an ARM whose turn is
+// kept, else 0.
+func (h *half) told(opcode uint16, p *place, held uint64) {
 	h.mu.Lock()
 	release := false
 	switch {
@@ -142,9 +143,10 @@ func (h *half) told(opcode uint16, p *place, held bool) {
 		h.armed.Store(int32(h.waiters.Len()))
 	case p == nil:
 	case p.gone:
-		release = held
-	case held:
-		p.held = true
+		p.held = held
+		release = held != 0
+	case held != 0:
+		p.held = held
 		waiter.Token(p.wake)
 	default: // the half is shut
 		h.removeLocked(p)

@@ -42,7 +42,7 @@ func TestBusyPoll(t *testing.T) {
 
 	file := &setups{over: over{newModule(t).open()}, features: uapi.FeatureBusyPoll}
 	dev := openOn(t, file, "busy-poll=1500ns")
-	require.Equal(t, []uapi.Setup{{Size: 32, CompletionSize: 128, BusyPollUS: 2}}, file.got)
+	require.Equal(t, []uapi.Setup{{Size: 32, CompletionSize: uint32(unsafe.Sizeof(uapi.Completion{})), BusyPollUS: 2}}, file.got)
 	require.EqualValues(t, 1, dev.Info().Epoch)
 	require.NoError(t, dev.Close())
 }

@@ -62,7 +62,7 @@ func TestFakeRefuses(t *testing.T) {
 	null := submission(&control)
 	null.Ops = 0
 	require.Equal(t, syscall.EFAULT, f.ioctl(uapi.IOCSubmit, unsafe.Pointer(&null)))
-	cancel := uapi.Cancel{Size: 32, UserData: 9}
+	cancel := uapi.Cancel{Size: 32, ID: 9}
 	require.Equal(t, syscall.ENOENT, f.ioctl(uapi.IOCCancel, unsafe.Pointer(&cancel)))
 	cancel.Flags = 1
 	require.Equal(t, syscall.EINVAL, f.ioctl(uapi.IOCCancel, unsafe.Pointer(&cancel)))

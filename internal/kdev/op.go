@@ -20,6 +20,7 @@ type op struct {
 	use    uint32 // counts uses: a completion of an older one is none of ours
 	flying bool   // the completion is still to come; guarded by the table
 	late   bool   // nobody reads completions any more: it must not be submitted
+	id     uint64 // the module's for this use, 0 before it took it; guarded by the table
 
 	raw    uapi.Op
 	submit uapi.Submit // for one that is not submitted with others
@@ -85,7 +86,7 @@ func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 		t.all = append(t.all, o)
 	}
 	o.use++
-	o.flying = true
+	o.flying, o.id = true, 0
 	o.late = t.over
 	o.arm, o.place = arm, nil
 	t.mu.Unlock()
@@ -112,18 +113,47 @@ func (t *table) put(o *op) {
 // land returns the op that a completion belongs to, nil if there is none that
 // waits for it.
 func (t *table) land(userData uint64) *op {
-	index, use := uint32(userData), uint32(userData>>32)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	o := t.findLocked(userData)
+	if o != nil {
+		o.flying = false
+	}
+	return o
+}
+
+// findLocked returns the op of this user data, nil if its completion was there. Must hold mu.
+func (t *table) findLocked(userData uint64) *op {
+	index, use := uint32(userData), uint32(userData>>32)
 	if int(index) >= len(t.all) {
 		return nil
 	}
-	o := t.all[index]
-	if !o.flying || o.use != use {
-		return nil
+	if o := t.all[index]; o.flying && o.use == use {
+		return o
 	}
-	o.flying = false
-	return o
+	return nil
+}
+
+// identify notes the ids of operations that the module took. Some may have ended already.
+func (t *table) identify(ops []uapi.Op, first uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range ops {
+		if o := t.findLocked(ops[i].UserData); o != nil {
+			o.id = first + uint64(i)
+		}
+	}
+}
+
+// id returns the module's number of the operation with this user data; 0, which is none's,
+// if it has ended or was not submitted.
+func (t *table) id(userData uint64) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.findLocked(userData); o != nil {
+		return o.id
+	}
+	return 0
 }
 
 // landAll returns every op that waits. Those to come are late.
@@ -141,12 +171,20 @@ func (t *table) landAll() []*op {
 	return list
 }
 
+// heldID returns the id of an ARM whose turn the module keeps; 0 if it keeps none.
+func (o *op) heldID() uint64 {
+	if o.got.Error != 0 || o.got.Flags&uapi.Held == 0 {
+		return 0
+	}
+	return o.got.ID
+}
+
 // finish marks that got is there.
 func (o *op) finish(t *table) {
 	if h := o.arm; h != nil {
-		opcode, p, held := o.raw.Opcode, o.place, o.got.Error == 0 && o.got.Flags&uapi.Held != 0
+		opcode, p, id := o.raw.Opcode, o.place, o.heldID()
 		t.put(o)
-		h.told(opcode, p, held)
+		h.told(opcode, p, id)
 		return
 	}
 	o.record.Load().Completed()

@@ -79,7 +79,7 @@ func (s *submitter) flush() {
 		for i, o := range part {
 			s.batch[i] = o.raw
 		}
-		n, errno := s.submit(&s.call, &s.batch[0], len(part))
+		n, errno := s.submit(&s.call, s.batch[:len(part)])
 		if errno != 0 && n < len(part) {
 			s.refuse(part[n], errno)
 			n++
@@ -96,25 +96,27 @@ func (s *submitter) alone(o *op) {
 		s.refuse(o, syscall.ENODEV)
 		return
 	}
-	if _, errno := s.submit(&o.submit, &o.raw, 1); errno != 0 {
+	if _, errno := s.submit(&o.submit, unsafe.Slice(&o.raw, 1)); errno != 0 {
 		s.refuse(o, errno)
 	}
 }
 
 // submit makes one call. It returns how many operations were taken, and what is
 // wrong with the next one.
-func (s *submitter) submit(call *uapi.Submit, ops *uapi.Op, n int) (int, syscall.Errno) {
+func (s *submitter) submit(call *uapi.Submit, ops []uapi.Op) (int, syscall.Errno) {
 	*call = uapi.Submit{
-		Size: uint32(unsafe.Sizeof(*call)), Count: uint32(n),
-		Ops: uint64(uintptr(unsafe.Pointer(ops))), OpSize: uint32(unsafe.Sizeof(*ops)),
+		Size: uint32(unsafe.Sizeof(*call)), Count: uint32(len(ops)),
+		Ops: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(ops)))), OpSize: uint32(unsafe.Sizeof(ops[0])),
 	}
 	if errno := s.k.ioctl(uapi.IOCSubmit, unsafe.Pointer(call)); errno != 0 {
 		return 0, errno
 	}
-	if accepted := int(call.Accepted); accepted < n {
-		return max(accepted, 0), max(syscall.Errno(call.Error), 1)
+	accepted := min(max(int(call.Accepted), 0), len(ops))
+	s.table.identify(ops[:accepted], call.FirstID)
+	if accepted < len(ops) {
+		return accepted, max(syscall.Errno(call.Error), 1)
 	}
-	return n, 0
+	return accepted, 0
 }
 
 // refuse completes an operation that the module did not take.
@@ -129,7 +131,7 @@ func (s *submitter) refuse(o *op, errno syscall.Errno) {
 // without the operation there is one already. The module may be unable to read
 // the request; the caller waits for the end, so it is asked again.
 func (s *submitter) withdraw(o *op) {
-	o.cancel = uapi.Cancel{Size: uint32(unsafe.Sizeof(o.cancel)), UserData: o.raw.UserData}
+	o.cancel = uapi.Cancel{Size: uint32(unsafe.Sizeof(o.cancel)), ID: s.table.id(o.raw.UserData)}
 	for range withdrawals {
 		switch s.k.ioctl(uapi.IOCCancel, unsafe.Pointer(&o.cancel)) {
 		case 0, syscall.ENOENT, syscall.ENODEV, syscall.EBADF:

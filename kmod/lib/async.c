@@ -63,20 +63,26 @@ static int translate(const struct nfcomms_request *r, struct nfcomms_op *op)
 
 /* Hand over one batch: how many were taken, or a negative errno. */
 static int submit_batch(const struct nfcomms_dev *dev, struct nfcomms_op *ops,
-			unsigned int count)
+			unsigned int count, uint64_t *ids)
 {
 	struct nfcomms_submit submit = { .size = sizeof(submit),
 					 .count = count,
 					 .ops = (uintptr_t)ops,
 					 .op_size = sizeof(*ops) };
+	unsigned int i;
 	int rc;
 
 	rc = device_ioctl(dev, NFCOMMS_IOC_SUBMIT, &submit);
-	return rc ? rc : (int)submit.accepted;
+	if (rc)
+		return rc;
+	for (i = 0; ids && i < submit.accepted && i < count; i++)
+		ids[i] = submit.first_id + i;
+	return (int)submit.accepted;
 }
 
 int nfcomms_submit(struct nfcomms_dev *dev,
-		   const struct nfcomms_request *requests, unsigned int count)
+		   const struct nfcomms_request *requests, unsigned int count,
+		   uint64_t *ids)
 {
 	struct nfcomms_op ops[BATCH];
 	unsigned int done = 0, n;
@@ -90,7 +96,8 @@ int nfcomms_submit(struct nfcomms_dev *dev,
 			if (rc)
 				break;
 		}
-		taken = n ? submit_batch(dev, ops, n) : 0;
+		taken = n ? submit_batch(dev, ops, n, ids ? ids + done : NULL) :
+			    0;
 		if (taken < 0)
 			return done ? (int)done : taken;
 		done += (unsigned int)taken;
@@ -116,6 +123,8 @@ static void translate_back(const struct nfcomms_completion *c,
 {
 	*e = (struct nfcomms_event){
 		.token = c->user_data,
+		.id = c->id,
+		.epoch = c->epoch,
 		.kind = kind_of(c->opcode),
 		.channel = c->channel,
 		.result = completion_result(c),
@@ -156,10 +165,9 @@ int nfcomms_events(struct nfcomms_dev *dev, struct nfcomms_event *events,
 	return n;
 }
 
-int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token)
+int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t id)
 {
-	struct nfcomms_cancel cancel = { .size = sizeof(cancel),
-					 .user_data = token };
+	struct nfcomms_cancel cancel = { .size = sizeof(cancel), .id = id };
 
 	return device_ioctl(dev, NFCOMMS_IOC_CANCEL, &cancel);
 }

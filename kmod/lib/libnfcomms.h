@@ -286,13 +286,14 @@ enum nfcomms_kind {
 struct nfcomms_request {
 	uint32_t kind; /* enum nfcomms_kind */
 	uint32_t channel;
-	uint64_t token; /* is returned in the event */
+	uint64_t token; /* the caller's: is returned in the event, and may repeat */
 	void *data; /* not written by a send */
 	uint64_t size; /* bytes */
 };
 
 struct nfcomms_event {
-	uint64_t token;
+	uint64_t token; /* of the request */
+	uint64_t id; /* of the operation, as nfcomms_submit() returned it */
 	uint32_t kind;
 	uint32_t channel;
 	int32_t result; /* 0, or a negative errno; -ECANCELED: cancelled */
@@ -300,20 +301,24 @@ struct nfcomms_event {
 	uint64_t size; /* bytes received or offered */
 	struct nfcomms_failure failure;
 	unsigned char message[NFCOMMS_MESSAGE_MAX];
+	uint32_t epoch; /* of the device that it was in, see nfcomms_describe() */
+	uint32_t reserved;
 };
 
 /* The descriptor to poll. It stays the library's. */
 NFCOMMS_API int nfcomms_fd(const struct nfcomms_dev *dev);
 
 /*
- * Hand over count requests, in their order, and return how many were taken.
+ * Hand over count requests, in their order, and return how many were taken. ids has
+ * room for count numbers, by which nfcomms_cancel() names the operations that were
+ * taken, or is NULL; a device gives no number twice.
  * With less than count the next one is at fault, and handing that over first
  * gives its error: -EINVAL, -E2BIG, -ENOENT (no such channel), -EAGAIN (too many
  * in flight).
  */
 NFCOMMS_API int nfcomms_submit(struct nfcomms_dev *dev,
 			       const struct nfcomms_request *requests,
-			       unsigned int count);
+			       unsigned int count, uint64_t *ids);
 
 /*
  * Take at most max events that are there and return how many: 0 if there is
@@ -323,11 +328,11 @@ NFCOMMS_API int nfcomms_events(struct nfcomms_dev *dev,
 			       struct nfcomms_event *events, unsigned int max);
 
 /*
- * Take back what carries a token: what was not taken by the target is
- * withdrawn, what moves is aborted. Does not wait: the event has the result.
- * -ENOENT: nothing carries it, perhaps because its event is there.
+ * Take back an operation: one that was not taken by the target is withdrawn, one
+ * that moves is aborted. Does not wait: the event has the result. -ENOENT: it has
+ * ended, or there was none.
  */
-NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
+NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t id);
 
 /*
  * The meaning of a result, in English. Beside those named above:

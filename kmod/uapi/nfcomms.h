@@ -31,17 +31,17 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define NFCOMMS_UAPI_MAJOR 2
+#define NFCOMMS_UAPI_MAJOR 3
 #define NFCOMMS_UAPI_MINOR 0
 
 #define NFCOMMS_PAYLOAD_SIZE 56
 
-/* Bytes of the structures as of version 2.0, for ever. */
+/* Bytes of the structures as of version 3.0, for ever. */
 #define NFCOMMS_INFO_SIZE_FIRST 144
 #define NFCOMMS_HEALTH_SIZE_FIRST 176
 #define NFCOMMS_OP_SIZE_FIRST 128
-#define NFCOMMS_COMPLETION_SIZE_FIRST 128
-#define NFCOMMS_SUBMIT_SIZE_FIRST 32
+#define NFCOMMS_COMPLETION_SIZE_FIRST 144
+#define NFCOMMS_SUBMIT_SIZE_FIRST 40
 #define NFCOMMS_CALL_SIZE_FIRST 48
 #define NFCOMMS_CANCEL_SIZE_FIRST 32
 #define NFCOMMS_RESET_SIZE_FIRST 72
@@ -104,7 +104,7 @@ enum nfcomms_status {
 };
 
 /**
- * enum nfcomms_features - what was added after version 2.0.
+ * enum nfcomms_features - what a module may lack.
  * @NFCOMMS_FEATURE_REGIONS: NFCOMMS_IOC_REGISTER and NFCOMMS_IOC_UNREGISTER
  * @NFCOMMS_FEATURE_DMA_BUF: with NFCOMMS_REGION_DMA_BUF as well
  * @NFCOMMS_FEATURE_URING: never set; modules of before set it. The bit stays reserved
@@ -143,7 +143,7 @@ enum nfcomms_features {
  * @memlock_limit: bytes this process may pin; ~0: no limit
  * @memlock_used: bytes it has pinned now
  * @driver: version of the module, NUL-terminated
- * @features: enum nfcomms_features: what was added after version 2.0
+ * @features: enum nfcomms_features: what a module may lack
  * @rsvd: zero
  */
 struct nfcomms_info {
@@ -266,7 +266,7 @@ enum nfcomms_opcode {
 	 * the sends, when the target waits. If the completion has NFCOMMS_HELD
 	 * the sends behind it wait, until one with NFCOMMS_NOWAIT and
 	 * NFCOMMS_HOLD uses the turn. A REFUSE with NFCOMMS_H2D, whose @length
-	 * is this @user_data, ends it too.
+	 * is the ARM's id, ends it too.
 	 */
 	NFCOMMS_OP_ARM = 8,
 	/* End what NFCOMMS_HOLD holds: commit it … */
@@ -298,7 +298,7 @@ enum nfcomms_op_flags {
  * @opcode: enum nfcomms_opcode
  * @flags: enum nfcomms_op_flags
  * @channel: handle from SUBSCRIBE; 0 for SUBSCRIBE and CONTROL
- * @user_data: is returned in the completion; CANCEL names it
+ * @user_data: the caller's alone: is returned in the completion, and may repeat
  * @address: of the bytes in the caller's memory
  * @length: see the opcode
  * @timeout_ns: SEND_IND: how long the target may stay unready, at most; 0: as
@@ -352,6 +352,10 @@ enum nfcomms_completion_flags {
  * @lists: of a transfer: gather lists sent
  * @repeated: of a transfer: rounds sent again
  * @payload: of a message, or a struct nfc_control
+ * @id: of the operation, as SUBMIT returned it
+ * @epoch: of the device, as in nfcomms_info, that the operation was in: that of its
+ *	channel, or the one that it was refused in; 0: in none
+ * @rsvd: zero
  */
 struct nfcomms_completion {
 	__u64 user_data;
@@ -369,6 +373,9 @@ struct nfcomms_completion {
 	__u32 lists;
 	__u32 repeated;
 	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
+	__u64 id;
+	__u32 epoch;
+	__u32 rsvd;
 };
 
 /**
@@ -382,6 +389,8 @@ struct nfcomms_completion {
  *	flight). The call itself succeeds if at least one was taken
  * @error: out: that errno
  * @rsvd: zero
+ * @first_id: out: id of the first operation. The next one has the next number, and so
+ *	on. A file gives no number twice. It is written before the first one begins
  */
 struct nfcomms_submit {
 	__u32 size;
@@ -391,6 +400,7 @@ struct nfcomms_submit {
 	__u32 accepted;
 	__u32 error;
 	__u32 rsvd;
+	__u64 first_id;
 };
 
 /**
@@ -446,15 +456,15 @@ struct nfcomms_setup {
  * struct nfcomms_cancel - withdraw what was not taken, abort what moves.
  * @size: sizeof(struct nfcomms_cancel)
  * @flags: zero
- * @user_data: all operations of this file that carry it
+ * @id: of an operation that SUBMIT took from this file
  * @rsvd: zero
  *
- * Does not wait: the completion has the result. ENOENT if there is none.
+ * Does not wait: the completion has the result. ENOENT: it has ended, or never was.
  */
 struct nfcomms_cancel {
 	__u32 size;
 	__u32 flags;
-	__u64 user_data;
+	__u64 id;
 	__u64 rsvd[2];
 };
 
@@ -634,7 +644,10 @@ struct nfcomms_channel {
 	__u64 rsvd[4];
 };
 
-/* The numbers: Documentation/userspace-api/ioctl/ioctl-number.rst has the letter. */
+/*
+ * The numbers: Documentation/userspace-api/ioctl/ioctl-number.rst has the letter.
+ * 0x02 to 0x04, 0x08 and 0x09 were those of interface 2, and stay unused.
+ */
 #define NFCOMMS_IOC_TYPE 0xE2
 #define NFCOMMS_IOC_INFO                                     \
 	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x00, \
@@ -643,13 +656,13 @@ struct nfcomms_channel {
 	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x01, \
 	     NFCOMMS_HEALTH_SIZE_FIRST)
 #define NFCOMMS_IOC_SUBMIT                                   \
-	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x02, \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x10, \
 	     NFCOMMS_SUBMIT_SIZE_FIRST)
 #define NFCOMMS_IOC_CALL                                     \
-	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x03, \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x11, \
 	     NFCOMMS_CALL_SIZE_FIRST)
 #define NFCOMMS_IOC_CANCEL \
-	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x04, NFCOMMS_CANCEL_SIZE_FIRST)
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x12, NFCOMMS_CANCEL_SIZE_FIRST)
 #define NFCOMMS_IOC_RESET \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x05, NFCOMMS_RESET_SIZE_FIRST)
 #define NFCOMMS_IOC_CHANNEL                                  \
@@ -658,9 +671,9 @@ struct nfcomms_channel {
 #define NFCOMMS_IOC_SETUP \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x07, NFCOMMS_SETUP_SIZE_FIRST)
 #define NFCOMMS_IOC_REGISTER \
-	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x08, NFCOMMS_REGISTER_SIZE_FIRST)
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x13, NFCOMMS_REGISTER_SIZE_FIRST)
 #define NFCOMMS_IOC_UNREGISTER \
-	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x09, NFCOMMS_UNREGISTER_SIZE_FIRST)
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x14, NFCOMMS_UNREGISTER_SIZE_FIRST)
 #define NFCOMMS_IOC_EVENTFD \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x0a, NFCOMMS_EVENTFD_SIZE_FIRST)
 

@@ -4,18 +4,18 @@ import "structs"
 
 // Version of the interface, and the bytes of a message.
 const (
-	UAPIMajor   = 2
+	UAPIMajor   = 3
 	UAPIMinor   = 0
 	PayloadSize = 56
 )
 
-// Bytes of the structures as of version 2.0, for ever: part of the ioctl numbers.
+// Bytes of the structures as of version 3.0, for ever: part of the ioctl numbers.
 const (
 	InfoSizeFirst       = 144
 	HealthSizeFirst     = 176
 	OpSizeFirst         = 128
-	CompletionSizeFirst = 128
-	SubmitSizeFirst     = 32
+	CompletionSizeFirst = 144
+	SubmitSizeFirst     = 40
 	CallSizeFirst       = 48
 	CancelSizeFirst     = 32
 	ResetSizeFirst      = 72
@@ -53,7 +53,7 @@ const (
 	StatusCount        = 22
 )
 
-// Features that were added after version 2.0 (enum nfcomms_features).
+// Features that a module may lack (enum nfcomms_features).
 const (
 	FeatureRegions  = 1 << 0 // IOCRegister, IOCUnregister
 	FeatureDMABuf   = 1 << 1 // … with RegionDMABuf as well
@@ -143,7 +143,7 @@ const (
 	OpNext       = 7  // look at the next offer
 	OpArm        = 8  // Flags: half that may be ready
 	OpAccept     = 9  // end a held receive: commit it
-	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose UserData is Length
+	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose id is Length
 	OpControl    = 11 // Payload: abi.Control; Address and Length for a load
 	OpCount      = 12
 )
@@ -162,7 +162,7 @@ type Op struct {
 	Opcode    uint16
 	Flags     uint16
 	Channel   uint32 // handle
-	UserData  uint64 // comes back in the completion
+	UserData  uint64 // comes back in the completion; may repeat
 	Address   uint64 // in the caller's memory
 	Length    uint64
 	TimeoutNS uint64 // OpSendInd: how long the target may stay unready; 0: for ever
@@ -197,6 +197,9 @@ type Completion struct {
 	Lists       uint32 // of a transfer: gather lists sent
 	Repeated    uint32 // of a transfer: rounds sent again
 	Payload     [PayloadSize]byte
+	ID          uint64 // of the operation
+	Epoch       uint32 // that the operation was in; 0: in none
+	Rsvd        uint32
 }
 
 // Submit hands over operations.
@@ -209,6 +212,7 @@ type Submit struct {
 	Accepted uint32 // out
 	Error    uint32 // out: errno of the next one
 	Rsvd     uint32
+	FirstID  uint64 // out: id of the first operation; the others have the next ones
 }
 
 // Call is one operation, waited for.
@@ -235,11 +239,11 @@ type Setup struct {
 
 // Cancel withdraws what was not taken and aborts what moves.
 type Cancel struct {
-	_        structs.HostLayout
-	Size     uint32
-	Flags    uint32
-	UserData uint64
-	Rsvd     [2]uint64
+	_     structs.HostLayout
+	Size  uint32
+	Flags uint32
+	ID    uint64 // of an operation that was submitted
+	Rsvd  [2]uint64
 }
 
 // Reset ends the device's epoch and boots the next.
@@ -333,14 +337,14 @@ const (
 	IOCType    = 0xE2
 	IOCInfo    = 3<<30 | InfoSizeFirst<<16 | IOCType<<8 // number 0
 	IOCHealth  = 3<<30 | HealthSizeFirst<<16 | IOCType<<8 | 0x01
-	IOCSubmit  = 3<<30 | SubmitSizeFirst<<16 | IOCType<<8 | 0x02
-	IOCCall    = 3<<30 | CallSizeFirst<<16 | IOCType<<8 | 0x03
-	IOCCancel  = 1<<30 | CancelSizeFirst<<16 | IOCType<<8 | 0x04
+	IOCSubmit  = 3<<30 | SubmitSizeFirst<<16 | IOCType<<8 | 0x10
+	IOCCall    = 3<<30 | CallSizeFirst<<16 | IOCType<<8 | 0x11
+	IOCCancel  = 1<<30 | CancelSizeFirst<<16 | IOCType<<8 | 0x12
 	IOCReset   = 1<<30 | ResetSizeFirst<<16 | IOCType<<8 | 0x05
 	IOCChannel = 3<<30 | ChannelSizeFirst<<16 | IOCType<<8 | 0x06
 	IOCSetup   = 1<<30 | SetupSizeFirst<<16 | IOCType<<8 | 0x07
 
-	IOCRegister   = 1<<30 | RegisterSizeFirst<<16 | IOCType<<8 | 0x08
-	IOCUnregister = 1<<30 | UnregisterSizeFirst<<16 | IOCType<<8 | 0x09
+	IOCRegister   = 1<<30 | RegisterSizeFirst<<16 | IOCType<<8 | 0x13
+	IOCUnregister = 1<<30 | UnregisterSizeFirst<<16 | IOCType<<8 | 0x14
 	IOCEventfd    = 1<<30 | EventfdSizeFirst<<16 | IOCType<<8 | 0x0a
 )

@@ -20,7 +20,7 @@ const headerPath = "../../../kmod/uapi/nfcomms.h"
 // names: struct nfcomms_a_b is AB, NFCOMMS_A_B is AB, and so is a macro.
 var names = &mirror.Names{
 	Prefix:      "nfcomms_",
-	Initialisms: []string{"abi", "uapi", "ioc", "h2d", "d2h", "ns", "us", "ms", "emem", "ok", "dma", "fd"},
+	Initialisms: []string{"abi", "uapi", "ioc", "h2d", "d2h", "ns", "us", "ms", "emem", "ok", "dma", "fd", "id"},
 }
 
 func init() {

@@ -16,7 +16,7 @@ const patience = 20 * time.Microsecond
 // later is called: it returns the function that is called when c is filled, after which nothing
 // touches c.
 func (f *File) Call(raw *uapi.Op, c *uapi.Completion, later func() (over func(), errno syscall.Errno)) syscall.Errno {
-	o, ch, errno := f.admit(raw, c)
+	o, ch, errno := f.admit(raw, f.ids.Add(1), c)
 	if errno != 0 {
 		return errno
 	}

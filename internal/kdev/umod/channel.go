@@ -15,12 +15,13 @@ import (
 type channel struct {
 	file   *File
 	ch     bridge.Channel
+	epoch  uint32
 	halves [2]half
 	gone   chan struct{} // closed when the handle is
 	once   sync.Once
 	lost   bool                       // a reset ended its epoch; guarded by file.mu
 	closed uint16                     // halves; guarded by file.mu
-	kept   map[uint64]chan<- struct{} // turns of ARMs, by user data; guarded by file.mu
+	kept   map[uint64]chan<- struct{} // turns of ARMs, by id; guarded by file.mu
 }
 
 // half runs the operations of a half one after the other.
@@ -35,8 +36,8 @@ type half struct {
 	decide chan *operation
 }
 
-func newChannel(f *File, ch bridge.Channel) *channel {
-	c := &channel{file: f, ch: ch, gone: make(chan struct{}), kept: make(map[uint64]chan<- struct{})}
+func newChannel(f *File, ch bridge.Channel, epoch uint32) *channel {
+	c := &channel{file: f, ch: ch, epoch: epoch, gone: make(chan struct{}), kept: make(map[uint64]chan<- struct{})}
 	for i := range c.halves {
 		h := &c.halves[i]
 		h.channel, h.wake, h.decide = c, make(chan struct{}, 1), make(chan *operation, 1)
@@ -142,7 +143,7 @@ func (c *channel) arm(o *operation) {
 			if hold {
 				done.Flags = uapi.Held
 				c.file.mu.Lock()
-				c.kept[o.raw.UserData] = wake
+				c.kept[o.id] = wake
 				c.file.mu.Unlock()
 			} else {
 				c.ch.Disarm(direction, wake) // the client decides whether it tries

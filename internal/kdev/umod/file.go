@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -73,6 +74,7 @@ type File struct {
 	readable func(bool)
 	ending   chan struct{} // closed by Close
 	work     sync.WaitGroup
+	ids      atomic.Uint64 // of operations, that were given
 
 	mu        sync.Mutex        // guards what follows
 	ready     []uapi.Completion // the first taken of them were

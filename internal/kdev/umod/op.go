@@ -19,6 +19,8 @@ import (
 // cancelled.
 type operation struct {
 	raw  uapi.Op
+	id   uint64
+	born uint32          // the epoch it is in
 	out  uapi.Completion // what comes of it
 	half *half           // in whose queue it is; guarded by file.mu
 	at   int             // in file.flying; guarded by file.mu
@@ -117,7 +119,7 @@ func (f *File) land(o *operation) {
 
 // complete ends an operation with a completion.
 func (f *File) complete(o *operation, c uapi.Completion) {
-	c.UserData, c.Opcode = o.raw.UserData, o.raw.Opcode
+	c.UserData, c.Opcode, c.ID, c.Epoch = o.raw.UserData, o.raw.Opcode, o.id, o.born
 	if c.Channel == 0 {
 		c.Channel = o.raw.Channel
 	}
@@ -212,8 +214,9 @@ func (f *File) submit(s *uapi.Submit) syscall.Errno {
 		return syscall.EFAULT
 	}
 	ops := unsafe.Slice(*(**uapi.Op)(unsafe.Pointer(&s.Ops)), s.Count)
+	s.FirstID = f.ids.Add(uint64(s.Count)) - uint64(s.Count) + 1
 	for i := range ops {
-		if errno := f.accept(&ops[i]); errno != 0 {
+		if errno := f.accept(&ops[i], s.FirstID+uint64(i)); errno != 0 {
 			s.Accepted, s.Error = uint32(i), uint32(errno)
 			if i == 0 {
 				return errno
@@ -226,8 +229,8 @@ func (f *File) submit(s *uapi.Submit) syscall.Errno {
 }
 
 // accept takes one operation and begins it.
-func (f *File) accept(raw *uapi.Op) syscall.Errno {
-	o, ch, errno := f.admit(raw, nil)
+func (f *File) accept(raw *uapi.Op, id uint64) syscall.Errno {
+	o, ch, errno := f.admit(raw, id, nil)
 	switch {
 	case errno != 0:
 	case o.reachable():
@@ -241,9 +244,13 @@ func (f *File) accept(raw *uapi.Op) syscall.Errno {
 
 // admit makes an operation the file's, if it is in order; ch is nil where it has none. to is
 // where a call's completion goes, else nil.
-func (f *File) admit(raw *uapi.Op, to *uapi.Completion) (o *operation, ch *channel, errno syscall.Errno) {
+func (f *File) admit(raw *uapi.Op, id uint64, to *uapi.Completion) (o *operation, ch *channel, errno syscall.Errno) {
 	if errno := valid(raw); errno != 0 {
 		return nil, nil, errno
+	}
+	var epoch uint32
+	if raw.Channel == 0 {
+		epoch = f.module.Device().Info().Epoch
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,7 +264,10 @@ func (f *File) admit(raw *uapi.Op, to *uapi.Completion) (o *operation, ch *chann
 		return nil, nil, syscall.EAGAIN
 	}
 	o = f.takeLocked(raw)
-	o.half, o.to = ch.runs(raw.Opcode), to
+	o.half, o.to, o.id, o.born = ch.runs(raw.Opcode), to, id, epoch
+	if ch != nil {
+		o.born = ch.epoch
+	}
 	return o, ch, 0
 }
 
@@ -296,7 +306,7 @@ func (f *File) cancel(c *uapi.Cancel) syscall.Errno {
 	if c.Flags != 0 || c.Rsvd != [2]uint64{} {
 		return syscall.EINVAL
 	}
-	return f.withdraw(func(o *operation) bool { return o.to == nil && o.raw.UserData == c.UserData })
+	return f.withdraw(func(o *operation) bool { return o.to == nil && o.id == c.ID })
 }
 
 // withdraw takes operations back; ENOENT if there is none.
@@ -331,7 +341,7 @@ func (f *File) subscribe(o *operation) {
 	f.mu.Lock()
 	f.handle++
 	handle := f.handle
-	f.channels[handle] = newChannel(f, ch)
+	f.channels[handle] = newChannel(f, ch, o.born)
 	f.mu.Unlock()
 	f.complete(o, uapi.Completion{Channel: handle})
 }

@@ -3,6 +3,7 @@
 package umod_test
 
 import (
+	"cmp"
 	"errors"
 	"runtime"
 	"syscall"
@@ -159,22 +160,27 @@ func TestUnreadCounts(t *testing.T) {
 	c := boundClient(t, "hold", most)
 	o := c.send("nobody reads")
 	kept = &o
+	var first uint64
 	submit := func() syscall.Errno {
 		s := uapi.Submit{Size: uint32(unsafe.Sizeof(uapi.Submit{})), Count: 1, OpSize: uint32(unsafe.Sizeof(o)), Ops: uint64(uintptr(unsafe.Pointer(&o)))}
+		defer func() { first = cmp.Or(first, s.FirstID) }()
 		return c.Ioctl(uapi.IOCSubmit, unsafe.Pointer(&s))
 	}
-	for o.UserData = range uint64(most) {
+	for range most { // all with one user data
 		require.Zero(t, submit())
 	}
 	require.Equal(t, syscall.EAGAIN, submit())
 	cancel := uapi.Cancel{Size: uint32(unsafe.Sizeof(uapi.Cancel{}))}
-	for cancel.UserData = range uint64(3) {
+	for cancel.ID = first; cancel.ID < first+3; cancel.ID++ {
 		require.Zero(t, c.Ioctl(uapi.IOCCancel, unsafe.Pointer(&cancel)))
 	}
 	c.until(most - 3)
 	require.Equal(t, syscall.EAGAIN, submit(), "they are unread")
 	var got [2]uapi.Completion
 	require.Equal(t, 2, c.Take(got[:]))
+	require.ElementsMatch(t, []bool{true, true}, []bool{got[0].ID-first < 3, got[1].ID-first < 3})
+	require.NotZero(t, got[0].Epoch)
+	require.Equal(t, got[0].Epoch, got[1].Epoch)
 	require.Zero(t, submit())
 	require.Equal(t, 1, c.Take(got[:]))
 	require.Zero(t, c.Take(got[:]))

@@ -32,9 +32,6 @@ enum {
 	FEW = 8,
 	MANY = 16 << 20, /* bytes, of which the default limit allows half */
 	PAIRS = 4,
-	BATCH = 64,
-	WAITING = 16000, /* operations with one name … */
-	FOUND = 64, /* … of which a CANCEL looks at so many with the file locked */
 	ALWAYS = 64, /* requests in flight of a client that asks always */
 	CLOSES = 20,
 	CLOSE_MS = 100, /* that a close takes at most, beside any client */
@@ -161,7 +158,7 @@ CASE(a_worker_leaves_a_page_that_does_not_come)
 	stall_worker(fd, subscribe(fd, first), &memory);
 	await_fault(&memory);
 	check_kworkers();
-	CHECK_EQ(cancel(fd, 2), 0);
+	CHECK_EQ(cancel(fd, taken_id() + 1), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	stall_worker(fd, subscribe(fd, first + 1), &memory);
@@ -213,7 +210,7 @@ CASE(files_that_wait_for_a_worker_end)
 
 		stall_worker(fd, subscribe(fd, first + USER_WORKERS), &memory);
 		if (i % 2) { /* else the close takes it out */
-			CHECK_EQ(cancel(fd, 2), 0);
+			CHECK_EQ(cancel(fd, taken_id() + 1), 0);
 			CHECK(reap(fd, &c));
 			CHECK_EQ(c.status, NFC_EWITHDRAWN);
 		}
@@ -230,7 +227,7 @@ CASE(files_that_wait_for_a_worker_end)
 }
 
 /* Requests for the control channel, as many as a file may have. */
-static void fill_requests(int fd, uint64_t user_data)
+static void fill_requests(int fd)
 {
 	struct nfcomms_op ops[256];
 	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
@@ -238,7 +235,6 @@ static void fill_requests(int fd, uint64_t user_data)
 
 	for (int i = 0; i < 256; i++) {
 		ops[i] = operation(NFCOMMS_OP_CONTROL, 0);
-		ops[i].user_data = user_data;
 		memcpy(ops[i].payload, &memory, sizeof(memory));
 	}
 	do {
@@ -259,13 +255,13 @@ CASE(requests_of_files_alternate)
 		few[i] = operation(NFCOMMS_OP_CONTROL, 0);
 		memcpy(few[i].payload, &memory, sizeof(memory));
 	}
-	fill_requests(many, 7);
+	fill_requests(many);
 	CHECK_EQ(submit(fd, few, FEW), FEW);
 	for (int i = 0; i < FEW; i++) {
 		CHECK(reap(fd, &c));
 		CHECK_EQ(c.status, NFC_OK);
 	}
-	cancel(many, 7); /* ENOENT if none is left: then it was first */
+	cancel_all(many, 1, 4 * REQUESTS); /* of those that are left */
 	for (int i = 0; i < REQUESTS && reap(many, &c); i++)
 		withdrawn += c.status == NFC_EWITHDRAWN;
 	CHECK(withdrawn > 0);
@@ -398,51 +394,6 @@ static bool traced(const char *one, const char *other)
 	if (f)
 		fclose(f);
 	return found;
-}
-
-/* How often a function of a probe was called. */
-static unsigned long hits(const char *probe)
-{
-	char name[64];
-	unsigned long n = 0, found = 0;
-	FILE *f = fopen(TRACING "kprobe_profile", "r");
-
-	CHECK(f);
-	while (f && fscanf(f, "%63s %lu %*u", name, &n) == 2)
-		if (!strcmp(name, probe))
-			found = n;
-	if (f)
-		fclose(f);
-	return found;
-}
-
-/*
- * Operations of one name are in one row of a file's table. A CANCEL that walks along it
- * lets others have the lock meanwhile, one of which is the thread of an interrupt.
- */
-CASE(a_cancel_looks_at_few_at_a_time)
-{
-	int fd = fresh();
-	struct nfcomms_op ops[BATCH];
-	struct nfcomms_completion c;
-
-	ops[0] = message(program(fd, "hold"), "x", 1);
-	for (int i = 1; i < BATCH; i++)
-		ops[i] = ops[0];
-	for (int i = 0; i < WAITING; i += BATCH)
-		CHECK_EQ(submit(fd, ops, BATCH), BATCH);
-	put(TRACING "kprobe_events", "p:nfc/walk nfcm_file_find");
-	put(TRACING "events/nfc/walk/enable", "1");
-	CHECK_EQ(cancel(fd, neighbour_of_zero()), ENOENT);
-	put(TRACING "events/nfc/walk/enable", "0");
-	CHECK(hits("walk") >= WAITING / FOUND);
-	put(TRACING "kprobe_events", "-:nfc/walk");
-	CHECK_EQ(cancel(fd, 0), 0);
-	for (int i = 0; i < WAITING; i++) /* the device answers for the first */
-		REQUIRE(reap(fd, &c));
-	CHECK_EQ(cancel(fd, 0), ENOENT);
-	close(fd);
-	check_device();
 }
 
 /*

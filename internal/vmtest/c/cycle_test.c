@@ -128,7 +128,7 @@ CASE(a_file_whose_device_went)
 	CHECK_EQ(control(fd, NFCOMMS_IOC_RESET, &reset), ENODEV);
 	CHECK_EQ(submit(fd, &op, 1), -ENODEV);
 	CHECK_EQ(call(fd, &op, NULL), ENODEV);
-	CHECK_EQ(cancel(fd, 0), ENOENT);
+	CHECK_EQ(cancel(fd, taken_id()), ENOENT);
 	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
 	CHECK_EQ(health.state, NFCOMMS_STATE_REMOVED);
 	CHECK_EQ(read(fd, &c, sizeof(c)), 0); /* the end */

@@ -128,7 +128,7 @@ CASE(its_name_is_unmapped)
 	CHECK_EQ(regions(fd), 0);
 	CHECK_EQ(unregister(fd, name), ENOENT);
 	buffer_free(&b); /* the device has it yet */
-	CHECK_EQ(cancel(fd, 0), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	close(fd);

@@ -30,11 +30,12 @@ static bool device_is_eager(int fd)
 	return info.capabilities & NFC_CAP_EAGER;
 }
 
-/* Submit one operation that must be accepted. */
-static void give(int fd, struct nfcomms_op op, uint64_t user_data)
+/* Submit one operation that must be accepted: its id. */
+static uint64_t give(int fd, struct nfcomms_op op, uint64_t user_data)
 {
 	op.user_data = user_data;
 	CHECK_EQ(submit(fd, &op, 1), 1);
+	return taken_id();
 }
 
 /* Does memory hold what a source program makes? */
@@ -119,7 +120,7 @@ CASE(pages_wait_for_the_transfer)
 
 	give(fd, in, 2);
 	CHECK(stays_pinned(eager));
-	CHECK_EQ(cancel(fd, 2), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	check_pins();
@@ -185,16 +186,17 @@ CASE(everything_crosses)
 						p + seed % PAGE, words[0]);
 		struct nfcomms_completion c;
 		bool first = next_random(&seed) % 2;
+		uint64_t receive = 0;
 
 		words[1] = (uint64_t)i;
 		if (first)
-			give(fd, in, 1);
+			receive = give(fd, in, 1);
 		give(fd, message(source, words, sizeof(words)), 2);
 		if (!first)
-			give(fd, in, 1);
+			receive = give(fd, in, 1);
 		if (eager && next_random(&seed) % 2) {
 			usleep((unsigned int)(next_random(&seed) % 200));
-			cancel(fd, 1); /* it may be over */
+			cancel(fd, receive); /* it may be over */
 		}
 		for (int k = 0; k < 2; k++) {
 			CHECK(reap(fd, &c));
@@ -289,8 +291,9 @@ CASE(the_end_comes_first)
 		struct nfcomms_op shut = operation(NFCOMMS_OP_CLOSE, source);
 		bool eager = device_is_eager(fd);
 		struct nfcomms_completion c;
+		uint64_t send;
 
-		give(fd, transfer(NFCOMMS_OP_SEND_IND, hold, p, PAGE), 1);
+		send = give(fd, transfer(NFCOMMS_OP_SEND_IND, hold, p, PAGE), 1);
 		give(fd,
 		     transfer(NFCOMMS_OP_RECEIVE_IND, source, p + PAGE, PAGE),
 		     2);
@@ -300,7 +303,7 @@ CASE(the_end_comes_first)
 			CHECK_EQ(outcome(fd, &shut), NFC_OK);
 			CHECK(reap(fd, &c));
 			CHECK_EQ(c.status, NFC_ECLOSED);
-			CHECK_EQ(cancel(fd, 1), 0);
+			CHECK_EQ(cancel(fd, send), 0);
 			CHECK(reap(fd, &c));
 			CHECK_EQ(c.status, NFC_EWITHDRAWN);
 			CHECK(eager || c.lists == 1);

@@ -22,6 +22,7 @@
 
 enum {
 	BULK = 32 << 20,
+	THIRD = 3, /* id of what a client submits after START and SUBSCRIBE */
 	KILLS = 2, /* of each state, after different times */
 };
 
@@ -154,9 +155,8 @@ static void state_cancelling(int fd)
 					program(fd, "sink"), bulk, BULK);
 	int error;
 
-	op.user_data = 7;
 	give(fd, op);
-	error = cancel(fd, 7);
+	error = cancel(fd, taken_id());
 	CHECK(error == 0 || error == ENOENT); /* it may be over already */
 }
 
@@ -278,29 +278,59 @@ CASE(exit_without_close)
 	free_pages(bulk, BULK);
 }
 
-/* One cancel ends all that have its tag, and nothing else. */
+/* A cancel ends the one that it names, however many carry the same user_data. */
 CASE(cancelled_by_the_thousand)
 {
 	enum { MANY = 1000 };
 	int fd = fresh();
 	struct nfcomms_completion c;
 	struct nfcomms_op op = message(program(fd, "hold"), "x", 1);
+	uint64_t first;
 
-	for (int i = 0; i <= MANY; i++) {
-		op.user_data = i < MANY ? 5 : 6;
+	op.user_data = 5;
+	give(fd, op);
+	first = taken_id();
+	for (int i = 0; i < MANY; i++)
 		give(fd, op);
-	}
-	CHECK_EQ(cancel(fd, 5), 0);
+	CHECK_EQ(taken_id(), first + MANY);
+	CHECK_EQ(cancel_all(fd, first, first + MANY - 1), MANY);
 	for (int i = 0; i < MANY && !test_failures(); i++) {
 		CHECK(reap(fd, &c));
+		CHECK(c.id >= first && c.id < first + MANY);
 		CHECK_EQ(c.user_data, 5);
 		CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	}
-	CHECK_EQ(cancel(fd, 5), ENOENT);
-	CHECK_EQ(cancel(fd, 6), 0);
+	CHECK_EQ(cancel_all(fd, 0, first + MANY - 1), 0);
+	CHECK_EQ(cancel(fd, first + MANY), 0);
 	CHECK(reap(fd, &c));
-	CHECK_EQ(c.user_data, 6);
+	CHECK_EQ(c.id, first + MANY);
 	close(fd);
+	check_device();
+}
+
+/* A completion has the operation's number, and the epoch that it was in. */
+CASE(completions_name_their_epoch)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_op op, late;
+	struct nfcomms_completion c;
+	int fd = fresh(), other = client();
+
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	op = message(program(fd, "hold"), "x", 1);
+	give(fd, op);
+	CHECK_EQ(reset(other, (struct nfcomms_reset){ .size = 0 }), 0);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_ERESET);
+	CHECK_EQ(c.id, taken_id());
+	CHECK_EQ(c.epoch, info.epoch);
+	late = operation(NFCOMMS_OP_SUBSCRIBE, 0);
+	late.epoch = info.epoch;
+	CHECK_EQ(call(fd, &late, &c), 0);
+	CHECK_EQ(c.error, ESTALE);
+	CHECK_EQ(c.epoch, info.epoch + 1); /* that refused it */
+	close(fd);
+	close(other);
 	check_device();
 }
 
@@ -310,17 +340,18 @@ CASE(a_client_sees_only_its_own)
 	uint32_t first = 0, ch;
 	struct nfcomms_op op;
 	struct nfcomms_channel info = { .size = sizeof(info) };
+	uint64_t id;
 
 	CHECK_EQ(start(a, "hold", 1, &first), NFC_OK);
 	ch = subscribe(a, first);
 	op = message(ch, "x", 1);
-	op.user_data = 9;
 	give(a, op);
+	id = taken_id();
 	CHECK_EQ(submit(b, &op, 1), -ENOENT); /* no such handle here */
 	CHECK_EQ(call(b, &op, NULL), ENOENT);
 	info.channel = ch;
 	CHECK_EQ(control(b, NFCOMMS_IOC_CHANNEL, &info), ENOENT);
-	CHECK_EQ(cancel(b, 9), ENOENT);
+	CHECK_EQ(cancel(b, id), ENOENT);
 	op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
 	op.length = first;
 	CHECK_EQ(outcome(b, &op), NFC_EBUSY);
@@ -393,8 +424,8 @@ static int hand_over(void *argument)
 	struct nfcomms_op op;
 
 	op = transfer(NFCOMMS_OP_SEND_IND, program(fd, "hold"), bulk, BULK);
-	op.user_data = 3;
 	give(fd, op);
+	CHECK_EQ(taken_id(), THIRD);
 	return pass(pair[1], fd) || test_failures();
 }
 
@@ -411,9 +442,9 @@ CASE(passed_to_another_process)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	fd = taken(pair[0]);
 	REQUIRE(fd >= 0);
-	CHECK_EQ(cancel(fd, 3), 0);
+	CHECK_EQ(cancel(fd, THIRD), 0);
 	CHECK(reap(fd, &c));
-	CHECK_EQ(c.user_data, 3);
+	CHECK_EQ(c.id, THIRD);
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	check_alive(fd, program(fd, "loopback"));
 	close(fd);

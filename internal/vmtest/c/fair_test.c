@@ -51,7 +51,6 @@ struct abuse {
 	int fd;
 	uint32_t channel;
 	uint8_t *memory;
-	uint64_t neighbour; /* a user_data that has the place of 0 in a file's table */
 	struct lazy lazy; /* memory that does not come … */
 	uint32_t holds[STALLED]; /* … for transfers to these */
 };
@@ -92,7 +91,6 @@ static void wait_by_the_thousand(struct abuse *a)
 {
 	struct nfcomms_op ops[BATCH];
 
-	a->neighbour = neighbour_of_zero();
 	ops[0] = message(program(a->fd, "hold"), "x", 1);
 	for (int i = 1; i < BATCH; i++)
 		ops[i] = ops[0];
@@ -104,7 +102,7 @@ static void wait_by_the_thousand(struct abuse *a)
 static void cancel_much(const struct abuse *a)
 {
 	for (int i = 0; i < CANCELS; i++)
-		CHECK_EQ(cancel(a->fd, a->neighbour), ENOENT);
+		CHECK_EQ(cancel(a->fd, 1), ENOENT);
 	say(a);
 }
 
@@ -149,9 +147,14 @@ static void prepare_to_stall(struct abuse *a)
 /* Transfers that wait for their memory, and are taken out of that. */
 static void stall_and_cancel(const struct abuse *a)
 {
-	for (int i = 0; i < STALLED; i++)
+	uint64_t ids[STALLED];
+
+	for (int i = 0; i < STALLED; i++) {
 		stall_worker(a->fd, a->holds[i], &a->lazy);
-	CHECK_EQ(cancel(a->fd, 2), 0);
+		ids[i] = taken_id() + 1;
+	}
+	for (int i = 0; i < STALLED; i++)
+		CHECK_EQ(cancel(a->fd, ids[i]), 0);
 	reap_all(a, STALLED);
 }
 

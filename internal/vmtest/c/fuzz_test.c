@@ -30,7 +30,7 @@ enum {
 	REGION = MEMORY / 8,
 	CALLS = 20000, /* without an argument */
 	ERRNO_COUNT = 134,
-	USERS = 64, /* values of user_data */
+	RECENT = 64, /* ids that a CANCEL may name */
 	CALLS_PER_SIGNAL = 4,
 };
 
@@ -40,6 +40,7 @@ struct slot {
 	int fd;
 	uint32_t channel[CHANNELS]; /* those with an odd index are sinks */
 	uint64_t accepted, completed; /* atomically */
+	uint64_t ids; /* of its operations, at most */
 };
 
 static struct slot slots[FILES];
@@ -72,7 +73,7 @@ static void connect_slot(struct slot *s, uint64_t *rng)
 
 	s->fd = open(node(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	CHECK(s->fd >= 0);
-	s->accepted = s->completed = 0;
+	s->accepted = s->completed = s->ids = 0;
 	for (int i = 0; i < CHANNELS; i++) {
 		struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
 		struct nfc_control c = { .op = NFC_CONTROL_START, .b = 1 };
@@ -183,7 +184,7 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 
 		memcpy((uint8_t *)&op + at, &value, 1 + next_random(rng) % 8);
 	}
-	op.user_data = next_random(rng) % USERS; /* by which settle() finds it */
+	op.user_data = next_random(rng) % 4;
 	return op;
 }
 
@@ -198,6 +199,17 @@ static void note(const struct nfcomms_completion *c)
 	CHECK(c->status < NFC_STATUS_COUNT);
 }
 
+/* The ids of a slot's operations are below this. */
+static void note_ids(struct slot *s, uint64_t end)
+{
+	uint64_t last = __atomic_load_n(&s->ids, __ATOMIC_RELAXED);
+
+	while (last < end &&
+	       !__atomic_compare_exchange_n(&s->ids, &last, end, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /* Mostly a few operations at once, as clients do; full batches now and then. */
 static void do_submit(struct slot *s, uint64_t *rng)
 {
@@ -209,6 +221,7 @@ static void do_submit(struct slot *s, uint64_t *rng)
 		ops[i] = invent(s, rng);
 	taken = submit(s->fd, ops, n);
 	count(taken < 0 ? -taken : 0);
+	note_ids(s, taken_id() + n);
 	if (taken > 0)
 		__atomic_fetch_add(&s->accepted, taken, __ATOMIC_RELAXED);
 }
@@ -289,15 +302,20 @@ static void do_nonsense(struct slot *s, uint64_t *rng)
 		nr = NFCOMMS_IOC_INFO;
 	error = control(s->fd, nr, at);
 	count(error);
-	if (nr == NFCOMMS_IOC_SUBMIT && !error && at == words)
-		__atomic_fetch_add(&s->accepted,
-				   ((struct nfcomms_submit *)at)->accepted,
+	if (nr == NFCOMMS_IOC_SUBMIT && !error && at == words) {
+		struct nfcomms_submit *taken = at;
+
+		note_ids(s, taken->first_id + taken->accepted);
+		__atomic_fetch_add(&s->accepted, taken->accepted,
 				   __ATOMIC_RELAXED);
+	}
 }
 
 static void do_cancel(struct slot *s, uint64_t *rng)
 {
-	count(cancel(s->fd, next_random(rng) % USERS));
+	uint64_t last = __atomic_load_n(&s->ids, __ATOMIC_RELAXED);
+
+	count(cancel(s->fd, last - next_random(rng) % RECENT));
 }
 
 /* Without signals: a slot that has no channels is of no use. */
@@ -421,12 +439,11 @@ static void nothing(int sig)
 /* Cancel all that is left: every accepted operation completes once. */
 static void settle(struct slot *s)
 {
+	cancel_all(s->fd, 0, s->ids);
 	for (uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
 	     s->completed < s->accepted && now_ns() < end;) {
 		struct pollfd p = { .fd = s->fd, .events = POLLIN };
 
-		for (uint64_t u = 0; u < USERS; u++)
-			cancel(s->fd, u);
 		poll(&p, 1, 10);
 		if (p.revents & POLLIN)
 			do_read(s);

@@ -28,11 +28,10 @@ static void check_kept(int fd, struct nfcomms_op op)
 	struct nfcomms_completion c = { .status = 0 };
 
 	set_timeout("2000");
-	op.user_data = 1;
 	CHECK_EQ(submit(fd, &op, 1), 1);
 	while (!pinned() && !test_failures())
 		usleep(1000);
-	CHECK_EQ(cancel(fd, 1), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	usleep(AFTER_US);
 	if (state(fd) == NFCOMMS_STATE_READY)
 		CHECK(pinned() > 0);

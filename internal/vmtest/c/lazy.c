@@ -70,10 +70,8 @@ void stall_worker(int fd, uint32_t ch, const struct lazy *memory)
 	};
 	struct nfcomms_completion c;
 
-	ops[0].user_data = 1;
-	ops[1].user_data = 2;
 	CHECK_EQ(submit(fd, ops, 2), 2);
-	CHECK_EQ(cancel(fd, 1), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 }

@@ -215,7 +215,6 @@ static uint32_t offer(int fd, uint8_t *p, uint64_t n)
 	uint32_t ch = program(fd, "hold");
 	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, ch, p, n);
 
-	op.user_data = 9;
 	CHECK_EQ(submit(fd, &op, 1), 1);
 	return ch;
 }
@@ -224,7 +223,7 @@ static void taken_back(int fd)
 {
 	struct nfcomms_completion c = { .status = 0 };
 
-	CHECK_EQ(cancel(fd, 9), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 }

@@ -119,6 +119,8 @@ uint32_t outcome(int fd, const struct nfcomms_op *op)
 	return error ? NFC_STATUS_COUNT : c.status;
 }
 
+static _Thread_local uint64_t first_id; /* that the last SUBMIT returned */
+
 int submit(int fd, const struct nfcomms_op *ops, unsigned int count)
 {
 	struct nfcomms_submit s = {
@@ -129,6 +131,7 @@ int submit(int fd, const struct nfcomms_op *ops, unsigned int count)
 	};
 	int error = control(fd, NFCOMMS_IOC_SUBMIT, &s);
 
+	first_id = s.first_id;
 	return error ? -error : (int)s.accepted;
 }
 
@@ -149,21 +152,25 @@ bool reap(int fd, struct nfcomms_completion *out)
 	return CHECK(!"a completion came");
 }
 
-int cancel(int fd, uint64_t user_data)
+uint64_t taken_id(void)
 {
-	struct nfcomms_cancel c = { .size = sizeof(c), .user_data = user_data };
+	return first_id;
+}
+
+int cancel(int fd, uint64_t id)
+{
+	struct nfcomms_cancel c = { .size = sizeof(c), .id = id };
 
 	return control(fd, NFCOMMS_IOC_CANCEL, &c);
 }
 
-uint64_t neighbour_of_zero(void)
+int cancel_all(int fd, uint64_t from, uint64_t to)
 {
-	uint64_t at = 1;
+	int found = 0;
 
-	while (at * 0x61C8864680B583EBull >>
-	       54) /* the kernel's hash, of 10 bits */
-		at++;
-	return at;
+	for (uint64_t id = from; id <= to; id++)
+		found += !cancel(fd, id);
+	return found;
 }
 
 uint32_t start(int fd, const char *name, uint32_t ports, uint32_t *first)

@@ -53,10 +53,12 @@ uint32_t outcome(int fd, const struct nfcomms_op *op);
 int submit(int fd, const struct nfcomms_op *ops, unsigned int count);
 /* Wait for one completion; false if none comes within PATIENCE_MS. */
 bool reap(int fd, struct nfcomms_completion *out);
-/* Cancel by user_data: 0 or errno. */
-int cancel(int fd, uint64_t user_data);
-/* A user_data other than 0 that has its place in a file's table of operations. */
-uint64_t neighbour_of_zero(void);
+/* The id of the first operation of this thread's last submit(). */
+uint64_t taken_id(void);
+/* Cancel an operation by its id: 0 or errno. */
+int cancel(int fd, uint64_t id);
+/* Cancel operations from one id up to another: how many there were. */
+int cancel_all(int fd, uint64_t from, uint64_t to);
 /* Any ioctl: 0 or errno. */
 int control(int fd, unsigned long request, void *argument);
 

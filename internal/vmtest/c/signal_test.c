@@ -198,7 +198,7 @@ CASE(signals_while_reading)
 		CHECK_EQ(errno, EINTR);
 	}
 	storm_end(&s);
-	CHECK_EQ(cancel(fd, 0), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	close(fd);

@@ -68,7 +68,7 @@ static void counted(int fd, uint8_t *p)
 
 	CHECK_EQ(control(fd, NFCOMMS_IOC_EVENTFD, &e), 0);
 	left_pending(fd, p);
-	CHECK_EQ(cancel(fd, 0), 0);
+	CHECK_EQ(cancel(fd, taken_id()), 0);
 	CHECK_EQ(read(e.fd, &n, sizeof(n)), (ssize_t)sizeof(n));
 	close(e.fd);
 }

@@ -64,8 +64,7 @@ CASE(sizes_of_structures)
 	struct bench b = setup();
 	struct nfcomms_info info = { .size = sizeof(info) };
 	struct nfcomms_health health = { .size = sizeof(health) };
-	struct nfcomms_cancel cancel = { .size = sizeof(cancel),
-					 .user_data = 77 };
+	struct nfcomms_cancel cancel = { .size = sizeof(cancel), .id = 77 };
 	struct nfcomms_channel channel = { .size = sizeof(channel),
 					   .channel = b.ch };
 	struct nfcomms_op op = operation(NFCOMMS_OP_COUNT, 0);

@@ -109,6 +109,7 @@ static int submit(struct nfcomms_submit *s)
 	unsigned int i;
 
 	fake.submits++;
+	s->first_id = 1000 * fake.submits;
 	CHECK_EQ(s->size, sizeof(*s));
 	CHECK_EQ(s->op_size, sizeof(struct nfcomms_op));
 	CHECK(s->count && s->count <= 256 && !s->accepted && !s->error &&
@@ -150,7 +151,7 @@ int fake_ioctl(int fd, unsigned long number, void *argument)
 	case NFCOMMS_IOC_CANCEL:
 		CHECK_EQ(cancel->size, sizeof(*cancel));
 		CHECK(!cancel->flags && zero(cancel->rsvd, 16));
-		fake.cancelled = cancel->user_data;
+		fake.cancelled = cancel->id;
 		return 0;
 	case NFCOMMS_IOC_RESET:
 		CHECK_EQ(reset->size, sizeof(*reset));

@@ -164,6 +164,7 @@ CASE(registered_memory)
 	unsigned char *p = malloc(SIZE), *q = malloc(SIZE);
 	struct nfcomms_request hold = { .kind = NFCOMMS_SEND_IND, .size = 10 };
 	struct nfcomms_process loop, held;
+	uint64_t id = 0;
 	uint32_t channel;
 
 	REQUIRE(dev && p && q);
@@ -186,9 +187,9 @@ CASE(registered_memory)
 	}
 	hold.channel = run(dev, "hold", &held);
 	hold.data = p + 10;
-	CHECK_EQ(nfcomms_submit(dev, &hold, 1), 1);
+	CHECK_EQ(nfcomms_submit(dev, &hold, 1, &id), 1);
 	CHECK_EQ(nfcomms_unregister(dev, p + 10), -EBUSY);
-	CHECK_EQ(nfcomms_cancel(dev, 0), 0);
+	CHECK_EQ(nfcomms_cancel(dev, id), 0);
 	CHECK_EQ(event(dev).result, -ECANCELED);
 	CHECK_EQ(nfcomms_unregister(dev, p + 10), 0);
 	CHECK_EQ(nfcomms_unregister(dev, p + 10), -ENOENT);
@@ -303,38 +304,43 @@ CASE(events_and_cancels)
 	struct nfcomms_process p;
 	struct nfcomms_event e;
 	uint32_t held, echo;
+	struct nfcomms_description about;
 	struct nfcomms_request r[4];
+	uint64_t ids[2];
 
 	REQUIRE(dev);
+	CHECK_EQ(nfcomms_describe(dev, &about), 0);
 	CHECK_EQ(nfcomms_events(dev, &e, 1), 0);
 	held = run(dev, "hold", &p);
 	echo = run(dev, "loopback", &p);
 	r[0] = (struct nfcomms_request){ NFCOMMS_SEND_IND, held, 1, data,
 					 sizeof(data) };
 	r[1] = (struct nfcomms_request){ NFCOMMS_SEND, echo, 2, "async", 5 };
-	CHECK_EQ(nfcomms_submit(dev, r, 2), 2);
+	CHECK_EQ(nfcomms_submit(dev, r, 2, ids), 2);
+	CHECK_EQ(ids[1], ids[0] + 1);
 	e = event(dev);
+	CHECK(e.id == ids[1] && e.epoch == about.epoch);
 	CHECK(e.token == 2 && e.kind == NFCOMMS_SEND && !e.result);
 	r[0] = (struct nfcomms_request){ NFCOMMS_NEXT, echo, 3, NULL, 0 };
-	CHECK_EQ(nfcomms_submit(dev, r, 1), 1);
+	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), 1);
 	e = event(dev);
 	CHECK(e.token == 3 && e.kind == NFCOMMS_NEXT && e.size == 5 &&
 	      !e.indirect);
 	r[0] = (struct nfcomms_request){ NFCOMMS_RECEIVE, echo, 4, NULL, 0 };
-	CHECK_EQ(nfcomms_submit(dev, r, 1), 1);
+	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), 1);
 	e = event(dev);
 	CHECK(e.token == 4 && !e.result && e.size == 5 &&
 	      !memcmp(e.message, "async", 5));
-	CHECK_EQ(nfcomms_cancel(dev, 1), 0);
+	CHECK_EQ(nfcomms_cancel(dev, ids[0]), 0);
 	e = event(dev);
 	CHECK(e.token == 1 && e.kind == NFCOMMS_SEND_IND &&
 	      e.result == -ECANCELED && e.channel == held);
-	CHECK_EQ(nfcomms_cancel(dev, 1), -ENOENT);
+	CHECK_EQ(nfcomms_cancel(dev, ids[0]), -ENOENT);
 	r[0] = (struct nfcomms_request){ NFCOMMS_CLOSE, echo, 5, NULL, 3 };
-	CHECK_EQ(nfcomms_submit(dev, r, 1), 1);
+	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), 1);
 	e = event(dev);
 	CHECK(e.token == 5 && e.kind == NFCOMMS_CLOSE && !e.result);
-	CHECK_EQ(nfcomms_submit(dev, r, 1), -ENOENT);
+	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), -ENOENT);
 	nfcomms_close(dev);
 }
 

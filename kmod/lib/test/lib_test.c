@@ -118,7 +118,7 @@ CASE(null_devices)
 	CHECK_EQ(nfcomms_unregister(NULL, m), -EINVAL);
 	CHECK_EQ(nfcomms_next(NULL, 1, &o), -EINVAL);
 	CHECK_EQ(nfcomms_fd(NULL), -EINVAL);
-	CHECK_EQ(nfcomms_submit(NULL, &r, 1), -EINVAL);
+	CHECK_EQ(nfcomms_submit(NULL, &r, 1, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_events(NULL, &e, 1), -EINVAL);
 	CHECK_EQ(nfcomms_cancel(NULL, 1), -EINVAL);
 }
@@ -135,11 +135,11 @@ CASE(null_places)
 	CHECK_EQ(nfcomms_program(dev, 0, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_subscribe(dev, 1, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_next(dev, 1, NULL), -EINVAL);
-	CHECK_EQ(nfcomms_submit(dev, NULL, 1), -EINVAL);
+	CHECK_EQ(nfcomms_submit(dev, NULL, 1, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_events(dev, NULL, 1), -EINVAL);
 	CHECK_EQ(nfcomms_send(dev, 1, NULL, 1), -EFAULT);
 	CHECK_EQ(nfcomms_receive(dev, 1, NULL, 1), -EFAULT);
-	CHECK_EQ(nfcomms_submit(dev, &r, 1), -EFAULT);
+	CHECK_EQ(nfcomms_submit(dev, &r, 1, NULL), -EFAULT);
 	CHECK_EQ(fake.ioctls, 0);
 	nfcomms_close(dev);
 }
@@ -500,9 +500,12 @@ CASE(requests)
 		NFCOMMS_OP_RECEIVE_IND, NFCOMMS_OP_NEXT,    NFCOMMS_OP_CLOSE
 	};
 	static const uint64_t lengths[] = { 5, 56, 30, 0, 0, 0 };
+	uint64_t ids[6];
 	unsigned int i;
 
-	CHECK_EQ(nfcomms_submit(dev, r, 6), 6);
+	CHECK_EQ(nfcomms_submit(dev, r, 6, ids), 6);
+	CHECK_EQ(ids[0], 1000);
+	CHECK_EQ(ids[5], 1005);
 	for (i = 0; i < 6; i++) {
 		CHECK_EQ(fake.taken[i].opcode, opcodes[i]);
 		CHECK_EQ(fake.taken[i].channel, i + 1);
@@ -512,7 +515,7 @@ CASE(requests)
 		CHECK_EQ(fake.taken[i].flags, i == 5 ? NFCOMMS_D2H : 0);
 	}
 	CHECK(!memcmp(fake.taken[0].payload, "hello\0", 6));
-	CHECK_EQ(nfcomms_submit(dev, r, 0), 0);
+	CHECK_EQ(nfcomms_submit(dev, r, 0, NULL), 0);
 	CHECK_EQ(nfcomms_cancel(dev, 13), 0);
 	CHECK_EQ(fake.cancelled, 13);
 	fake.fail = ENOENT;
@@ -524,33 +527,37 @@ CASE(requests_in_batches)
 {
 	struct nfcomms_dev *dev = opened();
 	struct nfcomms_request r[100];
+	uint64_t ids[100];
 	unsigned int i;
 
 	for (i = 0; i < 100; i++)
 		r[i] = (struct nfcomms_request){ NFCOMMS_NEXT, 1, i, NULL, 0 };
-	CHECK_EQ(nfcomms_submit(dev, r, 100), 100);
+	CHECK_EQ(nfcomms_submit(dev, r, 100, ids), 100);
+	CHECK_EQ(ids[31], 1031);
+	CHECK_EQ(ids[32], 2000); /* of the second batch */
+	CHECK_EQ(ids[99], 4003);
 	for (i = 0; i < 100; i++)
 		CHECK_EQ(fake.taken[i].user_data, i);
 
 	fake.taken_count = 0;
 	r[40].kind = 99;
-	CHECK_EQ(nfcomms_submit(dev, r, 100), 40);
+	CHECK_EQ(nfcomms_submit(dev, r, 100, NULL), 40);
 	CHECK_EQ(fake.taken_count, 40);
-	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -EINVAL);
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -EINVAL);
 	r[40] = (struct nfcomms_request){ NFCOMMS_SEND, 1, 1, r, 57 };
-	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -E2BIG);
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -E2BIG);
 	r[40] = (struct nfcomms_request){ NFCOMMS_CLOSE, 1, 1, NULL, 4 };
-	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -EINVAL);
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -EINVAL);
 	r[40].kind = 0;
-	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -EINVAL);
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -EINVAL);
 
 	fake.taken_count = 0;
 	fake.accepts = 35; /* the module is full in the second batch */
 	fake.refusal = EAGAIN;
-	CHECK_EQ(nfcomms_submit(dev, r, 40), 35);
-	CHECK_EQ(nfcomms_submit(dev, r + 35, 5), -EAGAIN);
+	CHECK_EQ(nfcomms_submit(dev, r, 40, NULL), 35);
+	CHECK_EQ(nfcomms_submit(dev, r + 35, 5, NULL), -EAGAIN);
 	fake.accepts = 32; /* … or between two */
-	CHECK_EQ(nfcomms_submit(dev, r, 40), 32);
+	CHECK_EQ(nfcomms_submit(dev, r, 40, NULL), 32);
 	nfcomms_close(dev);
 }
 
@@ -566,6 +573,8 @@ CASE(events)
 	for (i = 0; i < 40; i++)
 		fake.ready[i] = (struct nfcomms_completion){
 			.user_data = i,
+			.id = i + 1000,
+			.epoch = 7,
 			.opcode = NFCOMMS_OP_RECEIVE_IND,
 			.status = i ? NFC_ESIZE : NFC_OK,
 			.channel = 100 + i,
@@ -582,9 +591,10 @@ CASE(events)
 	fake.ready[1].status = NFC_OK;
 	fake.interrupts = 2;
 	CHECK_EQ(nfcomms_events(dev, e, 2), 2);
-	CHECK(e[0].token == 0 && e[0].kind == NFCOMMS_RECEIVE_IND &&
-	      e[0].channel == 100 && !e[0].result && e[0].size == 7 &&
-	      !e[0].indirect && !memcmp(e[0].message, "message", 7));
+	CHECK(e[0].token == 0 && e[0].id == 1000 && e[0].epoch == 7 &&
+	      e[0].kind == NFCOMMS_RECEIVE_IND && e[0].channel == 100 &&
+	      !e[0].result && e[0].size == 7 && !e[0].indirect &&
+	      !memcmp(e[0].message, "message", 7));
 	CHECK(e[1].kind == NFCOMMS_NEXT && e[1].indirect == 1);
 	CHECK_EQ(nfcomms_events(dev, e, 80), 32);
 	CHECK(e[0].token == 2 && e[0].result == -EMSGSIZE &&

@@ -102,7 +102,7 @@ CASE(close_leaves_nothing)
 						 5 };
 		r[2] = (struct nfcomms_request){ NFCOMMS_RECEIVE, held, 3, NULL,
 						 0 };
-		CHECK_EQ(nfcomms_submit(dev, r, 3), 3);
+		CHECK_EQ(nfcomms_submit(dev, r, 3, NULL), 3);
 		nfcomms_close(dev);
 		if (i == 1) /* the first ones make what Go keeps */
 			before = descriptors();

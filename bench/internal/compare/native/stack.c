@@ -166,13 +166,11 @@ static void at_once(struct rig *r, char *mem, size_t size, int back)
 			.data = mem + i % room(r, size) * size,
 			.size = size,
 		};
-	taken = nfcomms_submit(r->dev, all, r->count);
+	taken = nfcomms_submit(r->dev, all, r->count, NULL);
 	must(taken, "submit");
 	if ((unsigned int)taken < r->count)
-		must(nfcomms_submit(r->dev, all + taken, r->count - taken), "su"
-									    "bm"
-									    "i"
-									    "t");
+		must(nfcomms_submit(r->dev, all + taken, r->count - taken, NULL),
+		     "submit");
 	take(r, r->count);
 }
 
@@ -284,7 +282,7 @@ static void send_group(struct rig *r, const struct overrun *o, char *mem,
 		};
 	}
 	for (i = 0; i < count; i += (unsigned int)taken) {
-		taken = nfcomms_submit(r->dev, all + i, count - i);
+		taken = nfcomms_submit(r->dev, all + i, count - i, NULL);
 		must(taken, "submit");
 	}
 	take(r, count);
