@@ -155,9 +155,10 @@ func RegisterCheck(scheme string, check func(Address) error) {
 
 // CheckAddress reports whether an address makes sense, without opening a device:
 // ErrScheme, ErrOption or ErrInvalid if it does not, as Open says it. Whether there
-// is such a device, and it takes such options, shows when it is opened.
+// is such a device, and it takes such options, shows when it is opened. For "env:" it asks about the
+// address that the environment has.
 func CheckAddress(address string) error {
-	a, err := ParseAddress(address)
+	a, err := resolve(address)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func Open(ctx context.Context, address string, o *Options) (Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &WithdrawnError{Cause: err}
 	}
-	a, err := ParseAddress(address)
+	a, err := resolve(address)
 	if err != nil {
 		return nil, err
 	}

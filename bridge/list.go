@@ -34,7 +34,8 @@ func RegisterList(scheme string, list listFunc) {
 }
 
 // Devices lists the devices on this host that the registered back ends know of, by
-// scheme. It disturbs none of them. A context that has ended ends it.
+// scheme, and then those that the environment has, as a container's does. It
+// disturbs none of them. A context that has ended ends it.
 func Devices(ctx context.Context) ([]Found, error) {
 	registry.RLock()
 	lists := maps.Clone(registry.list)
@@ -46,5 +47,5 @@ func Devices(ctx context.Context) ([]Found, error) {
 		}
 		found = append(found, lists[scheme](ctx)...)
 	}
-	return found, nil
+	return append(found, listGiven()...), nil
 }

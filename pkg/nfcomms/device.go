@@ -97,6 +97,7 @@ type Device struct {
 //	sim:?managers=4         with four mailbox managers
 //	dev:0                   /dev/nfcomms0, a PCIe device behind the kernel module
 //	dev:/dev/nfcomms1       a device node by its path
+//	env:                    the device that this container was given; env:NAME is that of a name
 //
 // Devices lists what there is. Options of "sim:", with their defaults; package
 // internal/sim has their ranges:
