@@ -19,7 +19,7 @@ import (
 const docsFile = "../../docs/nfctl.md"
 
 // silent commands write no record.
-var silent = []string{"completion", "help", "man"}
+var silent = []string{"cdi", "completion", "help", "man"}
 
 // tree is the tree of commands as a person sees it.
 func tree() *cobra.Command {

@@ -47,7 +47,7 @@ func newRoot(a *app) *cobra.Command {
 		newList(a), newInfo(a), newChannels(a), newPrograms(a), newPs(a), newGroups(a), newFabric(a), newTop(a), newPing(a), newLatency(a),
 		newEvents(a), newHealth(a), newDoctor(a), newSelftest(a), newVerify(a), newVersion(a), newExplain(a),
 		newOpen(a), newClose(a), newSend(a), newReceive(a),
-		newContexts(a), newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a), newProgram(a), newReg(a),
+		newContexts(a), newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a), newProgram(a), newReg(a), newCDI(a),
 		newMan(a),
 	)
 	// The flags are there: they were defined above.
