@@ -87,7 +87,9 @@ func connect(s namedServer) *asked {
 	q := &asked{namedServer: s}
 	soon := backoff.DefaultConfig
 	soon.MaxDelay = 2 * time.Second
-	q.client, q.bad = s.dial(grpc.WithStatsHandler(q), grpc.WithConnectParams(grpc.ConnectParams{Backoff: soon}))
+	q.client, q.bad = s.dial(grpc.WithStatsHandler(q), grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff: soon, MinConnectTimeout: 20 * time.Second, // as gRPC has it; a call has its own limit
+	}))
 	return q
 }
 

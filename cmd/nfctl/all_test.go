@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ type member struct {
 	nfcommsv1.UnimplementedVersionServiceServer
 	device, version string
 	answered        func() error
-	messages        uint64
+	messages        atomic.Uint64
 }
 
 func (m *member) GetVersion(context.Context, *nfcommsv1.GetVersionRequest) (*nfcommsv1.GetVersionResponse, error) {
@@ -51,8 +52,7 @@ func (m *member) ListDevices(context.Context, *nfcommsv1.ListDevicesRequest) (*n
 	if err := m.answered(); err != nil {
 		return nil, err
 	}
-	m.messages += 1000 // one client, one call at a time
-	stats := &nfcommsv1.DeviceStats{OpenChannels: 1, Channels: &nfcommsv1.ChannelStats{DirectH2D: &nfcommsv1.PathStats{Messages: m.messages}}}
+	stats := &nfcommsv1.DeviceStats{OpenChannels: 1, Channels: &nfcommsv1.ChannelStats{DirectH2D: &nfcommsv1.PathStats{Messages: m.messages.Add(1000)}}}
 	return &nfcommsv1.ListDevicesResponse{Devices: []*nfcommsv1.Device{{Name: "devices/" + m.device, State: nfcommsv1.Device_STATE_READY, Stats: stats}}}, nil
 }
 
@@ -184,6 +184,72 @@ func TestListAll(t *testing.T) {
 	require.Regexp(t, `(?m)^good42 +ok .* v1\.2\.3 `, c.nfctl(t, "list", "--all", "-o", "wide").out)
 }
 
+// TestTopAll shows the rates of a hundred servers, of which some have none.
+func TestTopAll(t *testing.T) {
+	c := newCrowd(t)
+	r := c.nfctl(t, "top", "--all", "--once", "-i", "200ms", "-o", "json")
+	require.Equal(t, exitUnhealthy, r.code, r.err)
+	require.Equal(t, "nfctl: 13 of 100 servers are not ok, 1 denied, 1 refused, 5 slow, 5 unreachable, 1 usage\n", r.err)
+	require.NoError(t, eachDocument(r.out, func(doc any) { require.Empty(t, deviations("", doc, topRecord{})) }))
+	var top topRecord
+	require.NoError(t, json.Unmarshal([]byte(r.out), &top))
+	plain := plainServers(top.Servers)
+	requireCrowd(t, plain)
+	require.Len(t, top.Devices, 87)
+	for _, d := range top.Devices {
+		require.Positive(t, d.DirectH2D.Messages, d.Context)
+	}
+	require.Equal(t, 87, top.Total)
+	require.Len(t, top.Channels, 20)
+
+	loop := c.nfctl(t, "top", "--all", "--loop", "-n", "2", "-i", "100ms")
+	require.Equal(t, exitOK, loop.code, loop.err)
+	require.Equal(t, 2, strings.Count(loop.out, "rates over"))
+	require.Regexp(t, `(?m)^good42 +card0 +ready `, loop.out)
+	require.Regexp(t, `(?m)^slow4 +slow `, loop.out)
+	require.NotContains(t, loop.out, "\x1b")
+}
+
+// TestPollersWait: fetch waits for servers that are ok, and for no others.
+func TestPollersWait(t *testing.T) {
+	news := make(chan struct{}, 1)
+	fine, gone := &poller{asked: &asked{namedServer: namedServer{name: "fine"}}, news: news}, &poller{asked: &asked{namedServer: namedServer{name: "gone"}}, news: news}
+	p := &pollers{all: []*poller{fine, gone}, news: news}
+	statuses := func() (list []string) {
+		s, err := p.fetch(t.Context())
+		require.NoError(t, err)
+		for _, x := range compare(sample{}, s, 9).Servers {
+			list = append(list, x.Status)
+		}
+		return list
+	}
+	require.Equal(t, []string{"slow", "slow"}, statuses(), "the first does not wait, and there is no answer yet")
+	ok := serverRecord{Context: "fine", Status: "ok"}
+	gone.note(serverRecord{Context: "gone", Status: "unreachable", code: exitUnreachable}, sample{})
+	go func() {
+		fine.note(ok, moment(10))
+		fine.note(ok, moment(14))
+	}()
+	require.Equal(t, []string{"ok", "unreachable"}, statuses(), "the second waits for two answers, of which there are rates")
+	require.Equal(t, 4.0, compare(sample{}, sample{parts: []part{fine.part}}, 9).Interval)
+	p.limit = time.Nanosecond
+	require.Equal(t, []string{"slow", "unreachable"}, statuses(), "the third gives up")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.limit = 0
+	_, err := p.fetch(ended)
+	require.ErrorIs(t, err, context.Canceled)
+
+	// A screen has the names of contexts, and how many servers are not ok.
+	gone.note(serverRecord{Context: "gone", Status: "unreachable", code: exitUnreachable}, sample{})
+	parts, _ := p.parts(2, false)
+	m := topModel{opt: topOptions{interval: time.Second, channels: 9}, title: "2 servers"}.add(sample{at: time.Unix(1, 0), parts: parts})
+	text := m.View().Content
+	require.Contains(t, text, "1 of 2 servers are not ok, 1 unreachable")
+	require.Regexp(t, `> +fine +nic0 +ready`, text)
+	require.Regexp(t, `(?m)^gone +unreachable`, text)
+}
+
 // TestAllOfOneKind: the exit code is that of all servers if they have the same one.
 func TestAllOfOneKind(t *testing.T) {
 	dir := t.TempDir()
@@ -196,6 +262,7 @@ func TestAllOfOneKind(t *testing.T) {
 	require.Contains(t, r.out, "needs --tls-ca")
 	for _, args := range [][]string{
 		{"list", "--all", "sim0"}, {"list", "--all", "--watch"}, {"list", "--all", "--context", "a"}, {"list", "--all", "--device", "sim:"},
+		{"top", "--all", "--once", "sim0"}, {"top", "--all"},
 	} {
 		require.Equal(t, exitUsage, c.nfctl(t, args...).code, args)
 	}

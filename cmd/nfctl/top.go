@@ -17,14 +17,16 @@ import (
 // topRecord is one sample of nfctl top.
 type topRecord struct {
 	Time     string             `json:"time" doc:"when the sample was taken, RFC 3339 in UTC"`
-	Interval float64            `json:"interval_seconds" doc:"time that the rates are about; 0 if there are none yet"`
+	Interval float64            `json:"interval_seconds" doc:"time that the rates are about; 0 if there are none yet; with --all the longest of servers[]"`
 	Devices  []topDeviceRecord  `json:"devices" doc:"the devices, in the order of their names"`
 	Channels []topChannelRecord `json:"channels" doc:"the busiest channels, most bytes first; --channels bounds them"`
 	Total    int                `json:"channels_total" doc:"number of open channels, shown or not"`
+	Servers  []topServerRecord  `json:"servers" doc:"with --all what each server answered, in the order of the contexts; else empty"`
 }
 
 // topDeviceRecord is what a device does.
 type topDeviceRecord struct {
+	Context      string            `json:"context" doc:"with --all the context of its server; else empty"`
 	Device       string            `json:"device" doc:"name of the device"`
 	State        string            `json:"state" doc:"state of the device, as in nfctl list"`
 	Epoch        uint32            `json:"epoch" doc:"counts resets"`
@@ -59,7 +61,8 @@ func (d topDeviceRecord) stateTint() tint {
 
 // topChannelRecord is what a channel does.
 type topChannelRecord struct {
-	Device string `json:"device" doc:"name of the device"`
+	Context string `json:"context" doc:"with --all the context of its server; else empty"`
+	Device  string `json:"device" doc:"name of the device"`
 	farEnd
 	Owner string `json:"owner" doc:"server or application"`
 	nowRecord
@@ -95,6 +98,8 @@ type sample struct {
 	devices  []*nfcommsv1.Device
 	health   map[string]*nfcommsv1.GetDiagnosticsResponse // by resource name
 	channels []*nfcommsv1.Channel
+	// parts are the servers of --all, with which there is nothing in the other fields; else nil.
+	parts []part
 }
 
 // takeSample asks for all that top shows.
@@ -123,9 +128,12 @@ func takeSample(ctx context.Context, c *control.Client, parent string) (s sample
 
 // compare makes a record of two samples; without an earlier one its rates are 0.
 func compare(before, now sample, channels int) topRecord {
+	if now.parts != nil {
+		return compareParts(now, channels)
+	}
 	r := topRecord{
 		Time:    now.at.UTC().Format(timeLayout),
-		Devices: []topDeviceRecord{}, Channels: []topChannelRecord{}, Total: len(now.channels),
+		Devices: []topDeviceRecord{}, Channels: []topChannelRecord{}, Servers: []topServerRecord{}, Total: len(now.channels),
 	}
 	if !before.at.IsZero() {
 		r.Interval = now.at.Sub(before.at).Seconds()
@@ -142,12 +150,15 @@ func compare(before, now sample, channels int) topRecord {
 	}
 	for _, c := range now.channels {
 		x := channelOf(c)
-		r.Channels = append(r.Channels, topChannelRecord{x.Device, x.farEnd, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
+		r.Channels = append(r.Channels, topChannelRecord{"", x.Device, x.farEnd, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
 	}
-	slices.SortStableFunc(r.Channels, func(a, b topChannelRecord) int { return cmp.Compare(b.all().Bytes, a.all().Bytes) })
+	slices.SortStableFunc(r.Channels, busiest)
 	r.Channels = r.Channels[:min(channels, len(r.Channels))]
 	return r
 }
+
+// busiest orders channels by bytes, most first.
+func busiest(a, b topChannelRecord) int { return cmp.Compare(b.all().Bytes, a.all().Bytes) }
 
 func topDevice(d *nfcommsv1.Device, g *nfcommsv1.GetDiagnosticsResponse, rates ratesRecord) topDeviceRecord {
 	return topDeviceRecord{
@@ -207,37 +218,29 @@ func (o topOptions) check() error {
 
 func newTop(a *app) *cobra.Command {
 	var o topOptions
+	var all bool
 	cmd := &cobra.Command{
 		Use: "top [DEVICE]", GroupID: groupLook,
 		Short: "Show what devices and channels do now",
 		Long: `Show what devices and channels do now: on a terminal until q, with --once the
 rates of one interval, with --loop the rates of each interval until interrupted,
-also after the server was away. As JSON --loop writes a line for each. --timeout bounds each sample.`,
+also after the server was away. As JSON --loop writes a line for each. --timeout bounds each sample.
+With --all the servers of all contexts are asked, each at its own pace; those that are
+not ok stand below, and the exit code of --once is that of list --all.`,
 		Example: `  nfctl top
   nfctl top --once -o json | jq '.devices[].direct_h2d.bytes_per_second'
   nfctl top --loop --interval 5s sim0`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
-		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			fetch := func(ctx context.Context) (sample, error) {
+		PreRunE: func(*cobra.Command, []string) error { return a.checkTop(o) },
+		RunE: a.either(&all, func(ctx context.Context) error { return a.topAll(ctx, o) }, a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+			return a.topShow(ctx, func(ctx context.Context) (sample, error) {
 				ctx, cancel := a.limited(ctx)
 				defer cancel()
 				return takeSample(ctx, c, parentOf(args))
-			}
-			switch {
-			case o.once:
-				o.count = 1
-				return a.topLoop(ctx, fetch, o, a.print)
-			case o.loop:
-				return a.topLoop(ctx, fetch, o, a.series().print)
-			case !isTerminal(a.out) || a.output == "json" || a.output == "yaml":
-				return usagef("top shows its tables on a terminal; use --once or --loop")
-			}
-			return a.topScreen(ctx, fetch, o)
-		}),
+			}, o)
+		})),
 	}
+	allFlag(cmd, &all)
 	f := cmd.Flags()
 	f.BoolVar(&o.once, "once", false, "show the rates of one interval and end")
 	f.BoolVar(&o.loop, "loop", false, "show the rates of each interval one after the other")
@@ -246,6 +249,26 @@ also after the server was away. As JSON --loop writes a line for each. --timeout
 	f.DurationVarP(&o.interval, "interval", "i", time.Second, "time between two samples")
 	f.IntVar(&o.channels, "channels", 20, "most channels to show")
 	return cmd
+}
+
+// checkTop refuses flags that do not go together, or with the output.
+func (a *app) checkTop(o topOptions) error {
+	if !o.once && !o.loop && (!isTerminal(a.out) || a.output == "json" || a.output == "yaml") {
+		return cmp.Or(o.check(), usagef("top shows its tables on a terminal; use --once or --loop"))
+	}
+	return o.check()
+}
+
+// topShow shows samples as the flags say.
+func (a *app) topShow(ctx context.Context, fetch func(context.Context) (sample, error), o topOptions) error {
+	switch {
+	case o.once:
+		o.count = 1
+		return a.topLoop(ctx, fetch, o, a.print)
+	case o.loop:
+		return a.topLoop(ctx, fetch, o, a.series().print)
+	}
+	return a.topScreen(ctx, fetch, o)
 }
 
 // topLoop prints the rates of one interval after the other.
@@ -283,19 +306,29 @@ func (r topRecord) table(p *printer) {
 		p.printf("\n")
 	}
 	p.printf("%s, rates over %s\n", r.Time, secondsText(&r.Interval))
-	writeTable(p, topDeviceColumns(), r.Devices)
+	many := len(r.Servers) > 0
+	writeTable(p, topDeviceColumns(many), r.Devices)
 	if len(r.Channels) > 0 {
 		p.printf("\n")
-		writeTable(p, topChannelColumns(), r.Channels)
+		writeTable(p, topChannelColumns(many), r.Channels)
 	}
+	writeServers(p, plainServers(r.Servers))
 	if rest := r.Total - len(r.Channels); rest > 0 {
 		p.printf("and %d more channels\n", rest)
 	}
 }
 
-func topDeviceColumns() []column[topDeviceRecord] {
+// contextColumn is the first column if there are servers of several contexts.
+func contextColumn[T any](many bool, context func(T) string) []column[T] {
+	if !many {
+		return nil
+	}
+	return []column[T]{{title: "CONTEXT", cell: context}}
+}
+
+func topDeviceColumns(many bool) []column[topDeviceRecord] {
 	type row = topDeviceRecord
-	return append([]column[row]{
+	columns := append(contextColumn(many, func(d row) string { return d.Context }), []column[row]{
 		{title: "DEVICE", cell: func(d row) string { return d.Device }},
 		{title: "STATE", cell: row.stateText, tint: row.stateTint},
 		{title: "HEARTBEAT", right: true, spare: 4, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
@@ -303,18 +336,20 @@ func topDeviceColumns() []column[topDeviceRecord] {
 		{title: "CHANNELS", right: true, spare: 5, cell: func(d row) string { return number(d.OpenChannels) }},
 		{title: "WAITING", right: true, spare: 1, cell: func(d row) string { return number(d.BlockedCalls) }},
 		{title: "TRANSFERS", right: true, spare: 6, cell: func(d row) string { return number(d.transfers()) }},
-	}, rateColumns(func(d row) ratesRecord { return d.ratesRecord })...)
+	}...)
+	return append(columns, rateColumns(func(d row) ratesRecord { return d.ratesRecord })...)
 }
 
-func topChannelColumns() []column[topChannelRecord] {
+func topChannelColumns(many bool) []column[topChannelRecord] {
 	type row = topChannelRecord
-	return append([]column[row]{
+	columns := append(contextColumn(many, func(c row) string { return c.Context }), []column[row]{
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
 		{title: "TARGET", right: true, cell: func(c row) string { return c.farEnd.text() }},
 		{title: "OWNER", spare: 7, cell: func(c row) string { return c.Owner }},
 		{title: "WAITING", right: true, spare: 1, cell: func(c row) string { return number(c.waiting()) }},
 		{title: "TRANSFERS", right: true, spare: 6, cell: func(c row) string { return number(c.transfers()) }},
-	}, rateColumns(func(c row) ratesRecord { return c.ratesRecord })...)
+	}...)
+	return append(columns, rateColumns(func(c row) ratesRecord { return c.ratesRecord })...)
 }
 
 // rateColumns are the columns that devices and channels share.

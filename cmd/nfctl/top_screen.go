@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -72,8 +73,11 @@ func (a *app) topScreen(ctx context.Context, fetch func(context.Context) (sample
 		return err
 	}
 	title := a.address
-	if a.device != "" {
+	switch {
+	case a.device != "":
 		title = a.device
+	case first.parts != nil:
+		title = fmt.Sprintf("%d servers", len(first.parts))
 	}
 	m := topModel{ctx: ctx, fetch: fetch, opt: o, title: title, color: a.color()}.add(first)
 	// A signal ends ctx, and that the program.
@@ -129,7 +133,7 @@ func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // add takes a sample in.
 func (m topModel) add(s sample) topModel {
 	m.before, m.now = m.now, s
-	m.record = compare(m.before, m.now, len(m.now.channels))
+	m.record = compare(m.before, m.now, math.MaxInt)
 	m.cursor = max(0, min(m.cursor, len(m.record.Devices)-1))
 	return m
 }
@@ -239,6 +243,9 @@ func (m topModel) status(p *printer) painted {
 	if m.paused {
 		text += "  " + p.paint("paused", warn)
 	}
+	if some := partial(plainServers(m.record.Servers)); some != nil {
+		text += "\n" + p.paint(some.Error(), warn)
+	}
 	if m.err != nil {
 		text += "\n" + p.paint(message(m.err), bad)
 	}
@@ -261,15 +268,22 @@ func cut(lines []string, width, height int) string {
 // overview shows all devices and channels.
 func (m topModel) overview(p *printer) {
 	chosen := column[topDeviceRecord]{cell: func(d topDeviceRecord) string {
-		if d.Device == m.chosen().Device {
+		if c := m.chosen(); d.Device == c.Device && d.Context == c.Context {
 			return ">"
 		}
 		return ""
 	}}
-	writeTable(p, append([]column[topDeviceRecord]{chosen}, topDeviceColumns()...), m.record.Devices)
+	writeTable(p, append([]column[topDeviceRecord]{chosen}, topDeviceColumns(m.many())...), m.record.Devices)
 	p.printf("\n")
-	writeTable(p, topChannelColumns(), m.channels(m.record.Channels))
+	writeTable(p, topChannelColumns(m.many()), m.channels(m.record.Channels))
+	wide := p.wide
+	p.wide = false // a hundred servers that are ok say nothing
+	writeServers(p, plainServers(m.record.Servers))
+	p.wide = wide
 }
+
+// many reports whether the screen shows several servers.
+func (m topModel) many() bool { return m.now.parts != nil }
 
 // chosen is the device under the cursor, a nameless one if there is none.
 func (m topModel) chosen() topDeviceRecord {
@@ -282,7 +296,7 @@ func (m topModel) chosen() topDeviceRecord {
 // device shows one device.
 func (m topModel) device(p *printer) {
 	d := m.chosen()
-	writeTable(p, topDeviceColumns(), []topDeviceRecord{d})
+	writeTable(p, topDeviceColumns(m.many()), []topDeviceRecord{d})
 	p.printf("\n")
 	if d.Failure != nil {
 		writeFields(p, []field{{"failure", d.Failure.Message, bad}})
@@ -293,11 +307,11 @@ func (m topModel) device(p *printer) {
 	p.printf("\n")
 	var own []topChannelRecord
 	for _, c := range m.record.Channels {
-		if c.Device == d.Device {
+		if c.Device == d.Device && c.Context == d.Context {
 			own = append(own, c)
 		}
 	}
-	writeTable(p, topChannelColumns(), m.channels(own))
+	writeTable(p, topChannelColumns(m.many()), m.channels(own))
 }
 
 // channels returns channels in the chosen order, no more than --channels.
@@ -310,7 +324,7 @@ func (m topModel) channels(list []topChannelRecord) []topChannelRecord {
 		case byErrors:
 			return cmp.Compare(b.all().Errors, a.all().Errors)
 		case byTarget:
-			return cmp.Or(strings.Compare(a.Device, b.Device), a.farEnd.compare(b.farEnd))
+			return cmp.Or(strings.Compare(a.Context, b.Context), strings.Compare(a.Device, b.Device), a.farEnd.compare(b.farEnd))
 		}
 		return cmp.Compare(b.all().Bytes, a.all().Bytes)
 	})
