@@ -58,8 +58,23 @@ func New() *Owners {
 	}
 }
 
-// Of names the owner of a user id, of a process in a control group that GroupOf named.
-func (o *Owners) Of(uid uint32, group string) string {
+// Of names the owner of a user id. Only if no file and no user database knows the id, it calls group for
+// the control group of the process, as GroupOf names it. To read that from /proc costs as much as to
+// accept and refuse a connection. A nil group stands for one that is unknown.
+func (o *Owners) Of(uid uint32, group func() string) string {
+	if owner, known := o.ownerOf(uid); known {
+		return Name(owner)
+	}
+	if group != nil {
+		if name := group(); name != "" {
+			return Others + " in " + name
+		}
+	}
+	return Others
+}
+
+// ownerOf returns the user that has an id, and whether anything knows it.
+func (o *Owners) ownerOf(uid uint32) (owner uint32, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refreshLocked()
@@ -68,7 +83,7 @@ func (o *Owners) Of(uid uint32, group string) string {
 		i--
 	}
 	if i >= 0 && uid <= o.ranges[i].last {
-		return Name(o.ranges[i].owner)
+		return o.ranges[i].owner, true
 	}
 	known, asked := o.seen[uid]
 	if !asked {
@@ -78,13 +93,7 @@ func (o *Owners) Of(uid uint32, group string) string {
 		known = o.known(uid)
 		o.seen[uid] = known
 	}
-	switch {
-	case !known && group != "":
-		return Others + " in " + group
-	case !known:
-		return Others
-	}
-	return Name(uid)
+	return uid, known
 }
 
 // Name is what the user of an id is counted under, if the id is a user's own.

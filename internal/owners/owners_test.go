@@ -30,19 +30,21 @@ func TestUserIDsOfNamespaces(t *testing.T) {
 		0: "uid 0", 1000: "uid 1000", 1001: "uid 1001", 4711: Others, 99_999: Others, 100_000: "uid 1000", 165_535: "uid 1000",
 		165_536: "uid 1001", 231_071: "uid 1001", 231_072: Others, 900_005: Others, 1_000_009: "uid 1002", 1_000_010: Others, 1<<32 - 1: Others,
 	} {
-		require.Equal(t, want, o.Of(uid, ""), "%d", uid)
+		require.Equal(t, want, o.Of(uid, nil), "%d", uid)
 		grouped := want
 		if want == Others {
 			grouped = "others in /pod"
 		}
-		require.Equal(t, grouped, o.Of(uid, "/pod"), "%d", uid)
+		asked := false
+		require.Equal(t, grouped, o.Of(uid, func() string { asked = true; return "/pod" }), "%d", uid)
+		require.Equal(t, want == Others, asked, "%d: the group of a user that is known is not asked for", uid)
 	}
 	require.NoError(t, os.WriteFile(o.file, []byte("bob:100000:10\n"), 0o644))
-	require.Equal(t, "uid 1001", o.Of(100_000, ""), "the file is read again")
+	require.Equal(t, "uid 1001", o.Of(100_000, nil), "the file is read again")
 	require.NoError(t, os.Remove(o.file))
-	require.Equal(t, Others, o.Of(100_000, ""))
+	require.Equal(t, Others, o.Of(100_000, nil))
 	for uid := range uint32(2 * mostSeen) {
-		o.Of(uid, "")
+		o.Of(uid, nil)
 	}
 	require.LessOrEqual(t, len(o.seen), mostSeen)
 }

@@ -22,7 +22,7 @@ type Local struct {
 	// Groups are its supplementary groups.
 	Groups []uint32
 
-	group   string // the control group of the process, when it connected
+	group   func() string // the control group of the process, as it was at the first call; nil if it is unknown
 	account *account
 }
 

@@ -20,7 +20,7 @@ func TestOwner(t *testing.T) {
 	require.Equal(t, "uid 100001", g.Owner(Local{UID: 100001}))
 	require.Equal(t, owners.Name(0), g.Owner(Local{UID: 0}))
 	require.Equal(t, owners.Others, g.Owner(Local{UID: 1<<32 - 2}))
-	require.Equal(t, owners.Others+" in /pod", g.Owner(Local{UID: 1<<32 - 2, group: "/pod"}))
+	require.Equal(t, owners.Others+" in /pod", g.Owner(Local{UID: 1<<32 - 2, group: func() string { return "/pod" }}))
 	require.Equal(t, "cn:x", g.Owner(shown(t, "x")))
 	require.Equal(t, "uid 7", Limits{}.ownerOf(Local{UID: 7}), "without an authorizer each id is one")
 }

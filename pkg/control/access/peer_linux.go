@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -25,7 +26,7 @@ func peerOf(c syscall.Conn) (Local, error) {
 	if err != nil {
 		return Local{}, err
 	}
-	who := Local{PID: peer.PID, UID: peer.UID, GID: peer.GID, group: owners.GroupOf(peer.PID)}
+	who := Local{PID: peer.PID, UID: peer.UID, GID: peer.GID, group: sync.OnceValue(func() string { return owners.GroupOf(peer.PID) })}
 	var asked error
 	err = raw.Control(func(fd uintptr) { who.Groups, asked = groupsOf(fd) })
 	if err = errors.Join(err, asked); err != nil {

@@ -36,7 +36,7 @@ func (s *Server) owner(p fdpass.Peer) string {
 	if isOwn(p) {
 		return owners.Name(p.UID)
 	}
-	return s.owners.Of(p.UID, owners.GroupOf(p.PID))
+	return s.owners.Of(p.UID, func() string { return owners.GroupOf(p.PID) })
 }
 
 // enter takes note of a connection; false if it is over already.
