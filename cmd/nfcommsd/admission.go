@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -118,8 +119,8 @@ func (d *daemon) logRefusal(listener, source string, why listen.Reason, detail s
 // tells.
 func (d *daemon) limitLocal(l net.Listener) net.Listener {
 	limits := d.limits(localListener, localPace)
-	limits.OwnerOf = func(conn net.Conn) (listen.Owner, error) {
-		who, err := access.LocalOf(conn.(*net.UnixConn))
+	limits.OwnerOf = func(conn syscall.Conn) (listen.Owner, error) {
+		who, err := access.LocalOf(conn)
 		return d.ownerOf(who), err
 	}
 	return listen.Limit(l, limits)
@@ -129,7 +130,7 @@ func (d *daemon) limitLocal(l net.Listener) net.Listener {
 // interface, they are those of users, and else of addresses.
 func (d *daemon) limitWeb(l net.Listener) net.Listener {
 	limits := d.limits(webListener, webPace)
-	limits.Late, limits.OwnerOf = true, func(conn net.Conn) (listen.Owner, error) {
+	limits.Late, limits.OwnerOf = true, func(conn syscall.Conn) (listen.Owner, error) {
 		switch c := conn.(type) {
 		case *net.UnixConn:
 			who, err := access.LocalOf(c)

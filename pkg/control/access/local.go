@@ -35,7 +35,7 @@ func (l Local) String() string {
 }
 
 // LocalOf returns who is at the other end of a UNIX socket connection.
-func LocalOf(conn *net.UnixConn) (Local, error) { return peerOf(conn) }
+func LocalOf(conn syscall.Conn) (Local, error) { return peerOf(conn) }
 
 // LocalCredentials returns the server side of a UNIX socket: nothing is
 // encrypted, and each connection carries a Local. The limits are those of each

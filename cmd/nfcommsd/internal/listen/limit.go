@@ -2,8 +2,10 @@ package listen
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -25,7 +27,7 @@ type Limits struct {
 	Pace Pace
 	// OwnerOf returns the owner of a connection when it is accepted, or an Owner without
 	// a name where only a handshake or a request shows it; nil: for none.
-	OwnerOf func(net.Conn) (Owner, error)
+	OwnerOf func(syscall.Conn) (Owner, error)
 	// Late: a connection waits until Settle also if OwnerOf named its owner.
 	Late bool
 	// Refused is told of each connection that is closed for a limit.
@@ -65,22 +67,33 @@ const (
 	Unknown Reason = "unknown" // nobody can tell whose it is
 )
 
+// errNoOwner is why a connection is Unknown that has to have an owner at once.
+var errNoOwner = errors.New("no owner")
+
 // knownTime is how long a source is known after it settled.
 const knownTime = time.Hour
 
 // Limit returns a listener whose connections are *Conn and within the limits.
 func Limit(l net.Listener, limits Limits) net.Listener {
-	return &limited{Listener: l, door: newDoor(limits)}
+	limited := &limited{Listener: l, door: newDoor(limits)}
+	if sc, ok := l.(syscall.Conn); ok && l.Addr().Network() == "unix" && limits.OwnerOf != nil && !limits.Late {
+		limited.takeRaw(sc)
+	}
+	return limited
 }
 
 type limited struct {
 	net.Listener
 	door *door
+	raw  syscall.RawConn // of a UNIX socket, if an owner is known at once; else nil
 }
 
 // Accept waits for a connection that is within the limits.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
+		if c := l.fromBacklog(); c != nil {
+			return c, nil
+		}
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
@@ -151,13 +164,26 @@ func limiter(perSecond int) *rate.Limiter {
 // admit makes a connection one of the door's, or closes it and returns nil.
 func (d *door) admit(conn net.Conn) *Conn {
 	c := &Conn{Conn: conn, door: d, from: sourceOf(conn.RemoteAddr())}
+	sc, _ := conn.(syscall.Conn)
+	if !d.enter(c, sc) {
+		conn.Close()
+		return nil
+	}
+	return c
+}
+
+// enter finds a place for a new connection, whose socket is sc. If there is none, it counts the refusal
+// and returns false.
+func (d *door) enter(c *Conn, sc syscall.Conn) bool {
 	var owner Owner
 	if d.limits.OwnerOf != nil {
 		var err error
-		if owner, err = d.limits.OwnerOf(conn); err != nil {
-			conn.Close()
+		if owner, err = d.limits.OwnerOf(sc); err == nil && owner.Name == "" && c.Conn == nil {
+			err = errNoOwner
+		}
+		if err != nil {
 			d.limits.Refused(err.Error(), Unknown)
-			return nil
+			return false
 		}
 	}
 	if c.named = owner.Name != ""; c.named {
@@ -172,11 +198,9 @@ func (d *door) admit(conn net.Conn) *Conn {
 		d.limits.Refused(evicted.from, Evicted)
 	}
 	if why != "" {
-		conn.Close()
 		d.limits.Refused(c.from, why)
-		return nil
 	}
-	return c
+	return why == ""
 }
 
 // enterLocked finds a place for a new connection. It returns why there is none,

@@ -198,11 +198,13 @@ func TestLimitOnASocket(t *testing.T) {
 	require.NoError(t, err)
 	defer inner.Close()
 	refused := make(chan Reason, 8)
-	names := []string{"a", "a", "", "b"}
-	l := Limit(inner, Limits{Open: 2, OwnerOf: func(net.Conn) (Owner, error) {
+	names := []string{"a", "a", "", "-", "b"}
+	l := Limit(inner, Limits{Open: 2, OwnerOf: func(syscall.Conn) (Owner, error) {
 		name := names[0]
 		if names = names[1:]; name == "" {
 			return Owner{}, errors.New("nobody")
+		} else if name == "-" {
+			return Owner{}, nil
 		}
 		return Owner{Name: name}, nil
 	}, Refused: func(_ string, why Reason) { refused <- why }})
@@ -220,18 +222,58 @@ func TestLimitOnASocket(t *testing.T) {
 	_, err = sc.SyscallConn()
 	require.NoError(t, err)
 	second := dial()
-	dial()
-	dial()
+	for range 3 {
+		dial()
+	}
 	last, err := l.Accept()
 	require.NoError(t, err)
 	require.Equal(t, "b", last.(*Conn).Source())
-	require.Equal(t, Full, <-refused)
-	require.Equal(t, Unknown, <-refused)
+	require.Equal(t, "unix", last.RemoteAddr().Network())
+	for _, why := range []Reason{Full, Unknown, Unknown} {
+		require.Equal(t, why, <-refused)
+	}
 	require.NoError(t, second.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = second.Read(make([]byte, 1))
 	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "closed at once: %v", err)
 	_, err = (&Conn{Conn: struct{ net.Conn }{}}).SyscallConn()
 	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+// TestCloseUnderAFlood: a listener closes while it refuses what others connect.
+func TestCloseUnderAFlood(t *testing.T) {
+	inner, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	refused := make(chan struct{}, 1)
+	l := Limit(inner, Limits{
+		OwnerOf: func(syscall.Conn) (Owner, error) { return Owner{Name: "a"}, nil },
+		Refused: func(string, Reason) {
+			select {
+			case refused <- struct{}{}:
+			default:
+			}
+		},
+	})
+	flooded := make(chan struct{})
+	go func() {
+		defer close(flooded)
+		for {
+			c, err := net.Dial("unix", inner.Addr().String())
+			if err == nil {
+				c.Close()
+			} else if !errors.Is(err, syscall.EAGAIN) {
+				return
+			}
+		}
+	}()
+	accepted := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	<-refused
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-accepted, net.ErrClosed)
+	<-flooded
 }
 
 // TestCloseEndsThoseThatWait, and leaves those that settled.
@@ -262,7 +304,7 @@ func TestCloseEndsThoseThatWait(t *testing.T) {
 func TestNamedMayBeLate(t *testing.T) {
 	owner := Owner{"a", false}
 	r := newRig(Limits{Open: 4, Reserved: 1, Waiting: 2, Late: true, Pace: Pace{Stranger: 1, Strangers: 1, Known: 3},
-		OwnerOf: func(net.Conn) (Owner, error) { return owner, nil }})
+		OwnerOf: func(syscall.Conn) (Owner, error) { return owner, nil }})
 	first, second := r.take("127.0.0.1"), r.take("127.0.0.1")
 	require.Zero(t, r.settled)
 	require.NoError(t, first.Settle(Owner{}))
