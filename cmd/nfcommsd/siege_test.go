@@ -156,9 +156,9 @@ func hold(address string, begin func(net.Conn)) {
 // Bounds of a siege.
 const (
 	// mostWait is how long an admin may wait for an answer.
-	mostWait = time.Second
-	// mostMemory is MemoryHigh of the unit.
-	mostMemory = 512 << 20
+	mostWait = 300 * time.Millisecond
+	// mostMemory is half of MemoryHigh of the unit.
+	mostMemory = 256 << 20
 )
 
 // answers asks as an admin on each listener, over a connection of its own, and
@@ -203,6 +203,15 @@ func askOnce(t testing.TB, target string, creds credentials.TransportCredentials
 	return err
 }
 
+// askAnew asks over a connection of its own, as nfctl does.
+func askAnew(t testing.TB, address string) error {
+	c, err := control.Dial(address)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Health.Check(deadline(t), &healthpb.HealthCheckRequest{})
+	return err
+}
+
 // scrape asks for metrics, over a connection of its own.
 func scrape(address string) error {
 	conn, err := net.Dial("tcp", address)
@@ -241,7 +250,7 @@ func TestSoakAdmin(t *testing.T) {
 			_, err := c.Health.Check(deadline(t), &healthpb.HealthCheckRequest{})
 			return err
 		})
-		took.ask(t, "new on UNIX", func() error { return askOnce(t, "unix://"+p.socket, insecure.NewCredentials()) })
+		took.ask(t, "new on UNIX", func() error { return askAnew(t, "unix://"+p.socket) })
 		took.ask(t, "new on TLS", func() error { return askOnce(t, tcp, chief, grpc.WithContextDialer(fromAnywhere)) })
 		took.ask(t, "HTTP", func() error { return scrape(web) })
 	}

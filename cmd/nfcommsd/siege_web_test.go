@@ -134,8 +134,6 @@ func parallel(n int, run func()) {
 const (
 	// mostScrape is how long a scrape may take.
 	mostScrape = time.Second
-	// mostResident is the memory of a daemon whose web listener is attacked.
-	mostResident = 256 << 20
 )
 
 // TestSoakScrapes attacks the web listener, plain and with TLS, of a daemon that was just started:
@@ -189,7 +187,7 @@ func soakScrapes(t *testing.T, web string, secure bool, attacks []string) {
 	}
 	stop()
 	t.Logf("%d scrapes, %d failed, %d late, the longest %v; %.1f MiB at most", n, failed, late, longest.Round(time.Millisecond), float64(most)/(1<<20))
-	require.Less(t, most, memoryFactor*mostResident)
+	require.Less(t, most, memoryFactor*mostMemory)
 	if *soakFor > 0 {
 		require.Zero(t, failed)
 		require.Zero(t, late)
