@@ -168,6 +168,8 @@ func (d *device) useLocked() (*nfcomms.Device, error) {
 	switch {
 	case d.dev != nil:
 		return d.dev, nil
+	case d.ctx.Err() != nil:
+		return nil, d.s.unlisted(d.id, ErrNotOpen)
 	case d.failure != nil:
 		return nil, fmt.Errorf("%q: %w: %w", d.name(), ErrNotOpen, d.failure)
 	default:

@@ -161,7 +161,7 @@ func (s *Server) add(d *device) error {
 
 // Remove ends the listing of a device and closes it if Open opened it. Its
 // remote channels close, calls on them end with ErrClosed. ErrNoDevice if there
-// is none of that name.
+// is none of that name, ErrShutdown after Shutdown.
 func (s *Server) Remove(name string) error {
 	d, err := s.device(name)
 	if err != nil {
@@ -188,9 +188,20 @@ func (s *Server) device(name string) (*device, error) {
 	defer s.mu.Unlock()
 	d := s.devices[name]
 	if d == nil {
-		return nil, fmt.Errorf("%q: %w", DeviceName(name), ErrNoDevice)
+		return nil, s.unlisted(name, ErrNoDevice)
 	}
 	return d, nil
+}
+
+// unlisted returns err for a device that is not listed, but ErrShutdown after Shutdown. A client shall
+// ask another server then, and not take the device for removed.
+func (s *Server) unlisted(name string, err error) error {
+	select {
+	case <-s.done:
+		return ErrShutdown
+	default:
+		return fmt.Errorf("%q: %w", DeviceName(name), err)
+	}
 }
 
 // list returns the devices in the order of their names: one, or all if name is

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
@@ -50,20 +49,10 @@ func (v diagnosticService) WatchLatency(req *nfcommsv1.WatchLatencyRequest, stre
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-d.ctx.Done():
-			return v.s.unlisted(d)
+			return v.s.unlisted(d.id, ErrNotOpen)
 		case <-v.s.done:
 			return ErrShutdown
 		}
-	}
-}
-
-// unlisted returns why a device is listed no more.
-func (s *Server) unlisted(d *device) error {
-	select {
-	case <-s.done:
-		return ErrShutdown
-	default:
-		return fmt.Errorf("%q: %w", d.name(), ErrNotOpen)
 	}
 }
 

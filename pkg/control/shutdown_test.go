@@ -58,6 +58,7 @@ func TestShutdownWaits(t *testing.T) {
 	}
 	require.ErrorIs(t, <-received, nfcomms.ErrDeviceLost)
 	require.NoError(t, <-over)
+	require.ErrorIs(t, srv.Remove("nic0"), control.ErrShutdown, "nobody removed the device")
 }
 
 // TestShutdownIsBounded: with the context ends the patience.
