@@ -184,8 +184,8 @@ func (a *access) answered(b []byte) error {
 	if r.err == nil {
 		r.err = r.arrived(data)
 	}
+	<-a.places // before its call returns: the next one finds the place
 	close(r.ended)
-	<-a.places
 	return err
 }
 
