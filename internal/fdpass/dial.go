@@ -40,3 +40,20 @@ func Dial(ctx context.Context, network, path string) (*net.UnixConn, error) {
 		}
 	}
 }
+
+// Interrupt ends what waits for a deadline when ctx ends, by a deadline that is over.
+// After the returned function there is none, also where ctx ends meanwhile.
+func Interrupt(ctx context.Context, deadline func(time.Time) error) (undo func()) {
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = deadline(time.Unix(1, 0))
+	})
+	return func() {
+		if stop() {
+			return
+		}
+		<-set
+		_ = deadline(time.Time{})
+	}
+}

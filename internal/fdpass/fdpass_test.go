@@ -221,3 +221,19 @@ func TestNobodyServes(t *testing.T) {
 	_, err := Dial(t.Context(), "unix", filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// TestInterruptIsUndone: once the end of a context interrupts nothing any more, no
+// deadline is left, however late the end of the context was noticed.
+func TestInterruptIsUndone(t *testing.T) {
+	a, b := link(t, "unix")
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		undo := Interrupt(ctx, a.SetDeadline)
+		cancel()
+		undo()
+		_, err := b.Write([]byte{1})
+		require.NoError(t, err)
+		_, err = a.Read(make([]byte, 1))
+		require.NoError(t, err)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/fault"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
@@ -251,9 +252,10 @@ func (a *access) send(ctx context.Context, message net.Buffers) error {
 	}
 	defer func() { <-a.writes }()
 	_ = a.conn.SetWriteDeadline(time.Now().Add(answerTime))
-	stop := context.AfterFunc(ctx, func() { _ = a.conn.SetWriteDeadline(time.Unix(1, 0)) })
+	undo := fdpass.Interrupt(ctx, a.conn.SetWriteDeadline)
 	_, err := message.WriteTo(a.conn)
-	if !stop() && errors.Is(err, os.ErrDeadlineExceeded) {
+	undo()
+	if ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		return ctx.Err()
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -92,4 +93,27 @@ func TestAccessWithdrawn(t *testing.T) {
 	require.Equal(t, context.Canceled, <-ended)
 	require.NoError(t, a.settle(t.Context())) // the call may have left before the answer
 	require.Empty(t, a.places)
+}
+
+// TestEndedContextHarmsNoOther: a context that ends as its message is out ends no message that follows.
+func TestEndedContextHarmsNoOther(t *testing.T) {
+	a, device := accessOf(t)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer a.end()
+	reading.Go(func() {
+		for b, err := make([]byte, shmwire.AccessSize), error(nil); err == nil; {
+			_, err = device.Read(b)
+		}
+	})
+	m := shmwire.Access{Kind: shmwire.Withdraw}
+	for range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if err := a.send(ctx, net.Buffers{m.Encode()}); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		require.NoError(t, a.send(t.Context(), net.Buffers{m.Encode()}))
+		require.NoError(t, a.broken)
+	}
 }

@@ -125,7 +125,7 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 	if err := trusted(l.conn, o); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) })()
+	defer fdpass.Interrupt(ctx, l.conn.SetDeadline)()
 	hello := shmwire.Message{Kind: shmwire.Hello, Epoch: after, Size: o.self}
 	if o.far {
 		hello.Address = shmwire.AddressOf(o.node)

@@ -59,7 +59,7 @@ func dial(ctx context.Context, path string) (*conn, error) {
 		err = c.trust(path)
 	}
 	if err == nil {
-		defer context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })()
+		defer fdpass.Interrupt(ctx, socket.SetDeadline)()
 		err = c.greet()
 	}
 	if err == nil {

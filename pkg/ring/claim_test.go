@@ -12,21 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInterruptIsUndone: once the end of a context interrupts nothing any more, no
-// deadline is left, however late the end of the context was noticed.
-func TestInterruptIsUndone(t *testing.T) {
-	f := create(t, Config{}).fds[roleWriter]
-	for range 1000 {
-		ctx, cancel := context.WithCancel(t.Context())
-		undo := interrupt(ctx, f.SetReadDeadline)
-		cancel()
-		undo()
-		ring(f)
-		_, err := f.Read(make([]byte, 8))
-		require.NoError(t, err)
-	}
-}
-
 // TestClaimAfterOneThatEnded: a claim of which the client has hung up is in nobody's
 // way, also before the creator has noticed that.
 func TestClaimAfterOneThatEnded(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
@@ -35,30 +34,13 @@ func dial(ctx context.Context, name string) (*net.UnixConn, error) {
 
 // ask sends a request and returns the first answer and its descriptors.
 func ask(ctx context.Context, c *net.UnixConn, want role, files int) (uint32, []*os.File, error) {
-	defer interrupt(ctx, c.SetDeadline)()
+	defer fdpass.Interrupt(ctx, c.SetDeadline)()
 	_, lost := c.Write(message(uint32(want)))
 	answer, got, err := receiveFiles(c, files) // a refusal may precede the request
 	if err != nil && lost != nil {
 		err = lost
 	}
 	return answer, got, ended(ctx, err)
-}
-
-// interrupt ends what waits for a deadline when ctx ends, by a deadline that is over.
-// After the returned function there is none, also where ctx ends meanwhile.
-func interrupt(ctx context.Context, deadline func(time.Time) error) (undo func()) {
-	set := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(set)
-		_ = deadline(time.Unix(1, 0))
-	})
-	return func() {
-		if stop() {
-			return
-		}
-		<-set
-		_ = deadline(time.Time{})
-	}
 }
 
 // ended names the end of ctx as the reason where it is.
@@ -91,7 +73,7 @@ func claimRole(ctx context.Context, name string, r role) (*net.UnixConn, error) 
 	}
 	answer, _, err := ask(ctx, c, r, 0)
 	if err == nil && answer == answerWait {
-		undo := interrupt(ctx, c.SetDeadline)
+		undo := fdpass.Interrupt(ctx, c.SetDeadline)
 		answer, _, err = receiveFiles(c, 0)
 		undo()
 		err = ended(ctx, err)

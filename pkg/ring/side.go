@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // Side is a [Reader] or a [Writer].
@@ -203,7 +205,7 @@ func (s *side) park(ctx context.Context, ready func() (bool, error)) {
 	}
 	f := s.ring.fds[s.role]
 	if ctx.Done() != nil {
-		defer interrupt(ctx, f.SetReadDeadline)()
+		defer fdpass.Interrupt(ctx, f.SetReadDeadline)()
 	}
 	var b [8]byte
 	_, _ = f.Read(b[:]) // an end of whatever kind is found by the next look
