@@ -112,22 +112,34 @@ func Listeners(address string) (all []mesh.Listener, at string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	for try := 1; ; try++ {
+	if medium == bridge.MediumTLS {
 		l, err := net.Listen("tcp", host)
 		if err != nil {
 			return nil, "", err
 		}
-		at := l.Addr().String()
-		if medium == bridge.MediumTLS {
-			return []mesh.Listener{mesh.TLS(l)}, at, nil
+		return []mesh.Listener{mesh.TLS(l)}, l.Addr().String(), nil
+	}
+	l, socket, err := bothOf(host)
+	if err != nil {
+		return nil, "", err
+	}
+	return []mesh.Listener{Listen(socket), mesh.TLS(l)}, "udp://" + l.Addr().String(), nil
+}
+
+// bothOf listens at a TCP and a UDP port of the same number.
+func bothOf(host string) (net.Listener, net.PacketConn, error) {
+	for try := 1; ; try++ {
+		l, err := net.Listen("tcp", host)
+		if err != nil {
+			return nil, nil, err
 		}
-		socket, err := net.ListenPacket("udp", at)
+		socket, err := net.ListenPacket("udp", l.Addr().String())
 		if err == nil {
-			return []mesh.Listener{Listen(socket), mesh.TLS(l)}, "udp://" + at, nil
+			return l, socket, nil
 		}
 		l.Close() // nobody has dialed it
 		if _, port, _ := net.SplitHostPort(host); port != "0" || try == portTries {
-			return nil, "", err
+			return nil, nil, err
 		}
 	}
 }

@@ -229,11 +229,9 @@ func TestListenerComesAgain(t *testing.T) {
 // error says so.
 func TestBlocked(t *testing.T) {
 	p := newPair(t)
-	deaf, err := net.ListenPacket("udp", "127.0.0.1:0")
+	l, deaf, err := bothOf("127.0.0.1:0")
 	require.NoError(t, err)
 	defer deaf.Close()
-	l, err := net.Listen("tcp", deaf.LocalAddr().String())
-	require.NoError(t, err)
 	at := "udp://" + l.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
 	p.sides.Go(func() {
