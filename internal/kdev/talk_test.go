@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -205,7 +205,7 @@ func (p *talker) begin(m *abi.Slot) {
 		p.sendInd(m.Begin())
 	case abi.TypeEager:
 		if h.Length()&abi.ListD2H != 0 {
-			data := buffer(m.Eager().Size)
+			data := p.buffer(m.Eager().Size)
 			p.call(abi.D2H, func(c *talkCall) error { return p.ch.ReceiveInd(c.ctx, data) })
 		} else {
 			p.sendInd(m.Begin())
@@ -245,17 +245,20 @@ func (p *talker) begin(m *abi.Slot) {
 	}
 }
 
-// buffer begins a page: of how many pages one consists must not depend on the allocator.
-func buffer(size uint64) []byte {
-	b := make([]byte, size+abi.PageSize)
-	at := -uintptr(unsafe.Pointer(&b[0])) % abi.PageSize
-	return b[at:][:size:size]
+// buffer begins a page: of how many pages one consists must not depend on the allocator. Transfers of
+// gigabytes touch few of their pages, all of which the race detector would shadow in the heap.
+func (p *talker) buffer(size uint64) []byte {
+	b, err := syscall.Mmap(-1, 0, int(max(size, 1)), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	require.NoError(p, err)
+	p.Cleanup(func() { _ = syscall.Munmap(b) })
+	return b[:size:size]
 }
 
 // sendInd begins a transfer to the device.
 func (p *talker) sendInd(b *abi.Begin) {
 	p.moves = true
-	data := buffer(b.Size)
+	data := p.buffer(b.Size)
 	whole := p.ch.SendInd
 	if b.TimeoutNS != 0 { // the deadline is for the target, and far
 		whole = func(ctx context.Context, data []byte) error {
@@ -296,7 +299,7 @@ func (p *talker) receive() {
 func (p *talker) receiveInd() {
 	size := p.size
 	p.call(abi.D2H, func(c *talkCall) error {
-		return p.ch.ReceiveIndFunc(c.ctx, size, func() ([]byte, error) { return buffer(size), nil },
+		return p.ch.ReceiveIndFunc(c.ctx, size, func() ([]byte, error) { return p.buffer(size), nil },
 			func([]byte) error { return c.hold() })
 	})
 }
