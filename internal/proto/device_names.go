@@ -1,7 +1,5 @@
 package proto
 
-import "strings"
-
 // DeviceState is the state of a half's transaction as the device knows it.
 type DeviceState uint8
 
@@ -44,15 +42,7 @@ const (
 var deviceMarkNames = []string{"listed", "pages", "ending", "aborted", "posted", "READY due", "shut", "notice", "closed"}
 
 // String names the marks.
-func (m DeviceMarks) String() string {
-	var set []string
-	for i, n := range deviceMarkNames {
-		if m>>i&1 != 0 {
-			set = append(set, n)
-		}
-	}
-	return strings.Join(set, "+")
-}
+func (m DeviceMarks) String() string { return joined(deviceMarkNames, uint(m)) }
 
 // DeviceInput is an event of a half at the device: a message of the host that is about its present
 // transaction, a call of the process, or the engine.
@@ -109,10 +99,15 @@ var deviceInputNames = [deviceInputs]string{
 }
 
 // String describes the input.
-func (i DeviceInput) String() string { return name(deviceInputNames[:], "input", int(i)) }
+func (i DeviceInput) String() string {
+	if i > deviceInputs {
+		return name(connectionInputNames[:], "input", int(i-deviceInputs))
+	}
+	return name(deviceInputNames[:], "input", int(i))
+}
 
 // ByHost reports whether the input is a message of the host.
-func (i DeviceInput) ByHost() bool { return i < Take }
+func (i DeviceInput) ByHost() bool { return i < Take || i == HearReady }
 
 // Put is the slot that the device puts in a transition.
 type Put uint8
@@ -134,12 +129,13 @@ const (
 	PutTakeBack      // WITHDRAW
 	PutHalfClose     // CLOSE of the half
 	PutOver          // CLOSE of both halves: the subscription is over
+	PutAsk           // OFFER: whether the host waits
 	putCount
 )
 
 var putNames = [putCount]string{
 	"", "READY", "ACK(CONSUMED)", "ACK(READY)", "ACK(MOVING)", "ACK(REPEAT)", "DONE", "ERROR", "ABORTED", "WITHDRAWN",
-	"DIRECT", "IND_BEGIN", "WITHDRAW", "CLOSE", "CLOSE of both",
+	"DIRECT", "IND_BEGIN", "WITHDRAW", "CLOSE", "CLOSE of both", "OFFER",
 }
 
 // String names the slot.

@@ -78,7 +78,7 @@ func DevicePromela(rows []proto.DeviceRow) string {
 	var b strings.Builder
 	b.WriteString("/* The device's rows of internal/proto. Generated. */\n")
 	define(&b, "D_", proto.DeviceCommit+1)
-	define(&b, "P_", proto.PutOver+1)
+	define(&b, "P_", proto.PutAsk+1)
 	b.WriteString("#define P_nothing 0\n#define P_dropped 99\n#define R_stays 0\n#define R_succeeds 1\n#define R_fails 2\n")
 	for i, n := range []string{"listed", "pages", "ending", "aborted", "posted", "due", "shut", "notice", "closed"} {
 		fmt.Fprintf(&b, "#define N_%s %d\n", n, 1<<i)

@@ -30,6 +30,14 @@ import (
 //	returned                               N
 //	deliver SLOT                           ok
 //	next                                   SLOT, or none
+//
+// A device between two hosts a and b, see [Hosts]; the epoch and the channel are the same for both:
+//
+//	hosts open H2D D2H H2D D2H GENERATION  ok
+//	hosts connect, accept, refuse, time    ok
+//	hosts subscribe X, detach X            ok
+//	hosts deliver X SLOT, put X SLOT       ok        the latter is taken with the next one
+//	hosts next X                           SLOT, or none
 type Program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -90,7 +98,7 @@ func (p *Program) answer(to string) ([]string, error) {
 		return nil, fmt.Errorf("no answer to %q: %w", to, err)
 	}
 	words := strings.Fields(line)
-	if len(words) == 0 || words[0] == "no" {
+	if len(words) == 0 || strings.TrimSuffix(words[0], ":") == "no" {
 		return nil, fmt.Errorf("%s", strings.TrimSpace(line))
 	}
 	return words, nil
@@ -166,8 +174,11 @@ func (p *Program) Deliver(s *abi.Slot) error {
 }
 
 // Next returns the next slot that the device has put.
-func (p *Program) Next() (*abi.Slot, error) {
-	answer, err := p.ask("next")
+func (p *Program) Next() (*abi.Slot, error) { return p.slot("next") }
+
+// slot asks for something that is answered by a slot, or none.
+func (p *Program) slot(format string, args ...any) (*abi.Slot, error) {
+	answer, err := p.ask(format, args...)
 	if err != nil || answer[0] == "none" {
 		return nil, err
 	}

@@ -1,0 +1,128 @@
+package proto_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// connectionText is the document's text of an event of an end.
+var connectionText = map[proto.DeviceInput]string{
+	proto.HearReady:      "READY of the next id",
+	proto.OtherMessage:   "*offers a message*",
+	proto.OtherTransfer:  "*offers a transfer*",
+	proto.OtherFits:      "*offers a transfer* of the size that is posted",
+	proto.OtherWithdraws: "*asks for its offer back*",
+	proto.OtherAsks:      "*asks*",
+	proto.OtherTook:      "*took it*",
+	proto.OtherGaveBack:  "*gave it back*",
+	proto.OtherRefused:   "*refused it*: ECLOSED, ESIZE or EKIND",
+	proto.OtherFailed:    "*refused it* with another status",
+	proto.OtherMoves:     "*took it*, and bytes move",
+	proto.OtherReady:     "*is ready*",
+	proto.OtherClosed:    "*closed its half*",
+	proto.OtherGone:      "*is gone*",
+	proto.Deadline:       "its time is over",
+	proto.HearPages:      "EAGER under the next id, or of the size that is offered",
+	proto.HearFin:        "FIN, of no bytes",
+}
+
+// endStand describes a state of an end's half with its marks.
+func endStand(s proto.DeviceState, with, without proto.ConnectionMarks) string {
+	text := s.String()
+	for i := range 16 {
+		m := proto.ConnectionMarks(1) << i
+		switch {
+		case with&m != 0:
+			text += ", " + m.String()
+		case without&m != 0:
+			text += ", not " + m.String()
+		}
+	}
+	return text
+}
+
+// endDoes describes what an end puts, and the events that it sends to the other. The status may be one that was found.
+func endDoes(put proto.Put, status abi.Status, events proto.News, found bool) string {
+	var does []string
+	switch {
+	case put == proto.PutError && status == abi.OK:
+		does = append(does, "ERROR with that status")
+	case put == proto.PutError:
+		does = append(does, fmt.Sprintf("ERROR(%v)", status))
+	case put != proto.PutNothing:
+		does = append(does, put.String())
+	}
+	switch {
+	case events == proto.NewsGiveUp:
+		does = append(does, "takes the other for gone")
+	case events != 0:
+		text, answer := events.String(), fmt.Sprintf("answered(%v)", status)
+		if found {
+			answer = "answered with that status"
+		}
+		if events&proto.NewsAnswered != 0 {
+			text = strings.Replace(text, "answered", answer, 1)
+		}
+		does = append(does, "sends *"+strings.ReplaceAll(text, "+", "*, *")+"*")
+	}
+	return strings.Join(does, "; ")
+}
+
+// connectionDocument renders the transitions of one half of an end.
+func connectionDocument(t *testing.T, d abi.Direction) string {
+	var b strings.Builder
+	b.WriteString("| state | what arrives, or what the other end *sends* | what it does | next |\n|---|---|---|---|\n")
+	before := ""
+	for s := proto.DeviceIdle; s <= proto.DeviceOffered; s++ {
+		for _, r := range proto.ConnectionRows() {
+			if r.Direction != d || r.State != s {
+				continue
+			}
+			in, ok := connectionText[r.Input]
+			if !ok {
+				in, ok = deviceText[r.Input]
+			}
+			if !ok {
+				in = r.Input.String()
+			}
+			require.True(t, ok || r.Input.ByHost(), "no words for %v", r)
+			state := endStand(r.State, r.With, r.Without)
+			next := proto.ConnectionHalf{State: r.State, Marks: r.With}.From(r)
+			if state == before {
+				state = ""
+			} else {
+				before = state
+			}
+			does := endDoes(r.Put, r.Status, r.Notify, r.Input == proto.HearRefuse || r.Input == proto.HearBadPages)
+			line := fmt.Sprintf("| %s | %s | %s | %s |\n", state, in, does, endStand(next.State, next.Marks, 0))
+			b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
+		}
+	}
+	return b.String()
+}
+
+// endDocument renders the transitions of an end as a whole.
+func endDocument(t *testing.T) string {
+	texts := map[proto.EndInput]string{
+		proto.EndConnects:     "CONNECT of the first host succeeds",
+		proto.EndRefuses:      "the second host refuses the target",
+		proto.EndSubscribes:   "OPEN",
+		proto.EndOver:         "both halves are shut, and nothing moves",
+		proto.EndOtherGone:    "*is gone*",
+		proto.EndHostDetaches: "its host detaches",
+	}
+	var b strings.Builder
+	b.WriteString("| state | what arrives, or what the other end *sends* | what it does | next |\n|---|---|---|---|\n")
+	for _, r := range proto.EndRows() {
+		require.NotEmpty(t, texts[r.Input], "no words for %v", r)
+		line := fmt.Sprintf("| %v | %s | %s | %v |\n", r.State, texts[r.Input], endDoes(r.Put, 0, r.Notify, false), r.Next)
+		b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
+	}
+	return b.String()
+}

@@ -1,0 +1,217 @@
+package talk
+
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// puts puts for a host what a transition puts.
+func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found abi.Status) {
+	end := &m.end[e]
+	h := end.half[d]
+	a := abi.Ack{Transaction: h.Present(), Direction: uint32(d), State: abi.StateFailed, Status: found}
+	switch r.Put {
+	case proto.PutReady, proto.PutAsk:
+		m.note(e, map[proto.Put]abi.Type{proto.PutReady: abi.TypeReady, proto.PutAsk: abi.TypeOffer}[r.Put], d, h.Next)
+	case proto.PutBack:
+		if r.Input == proto.HearUnpost {
+			m.note(e, abi.TypeWithdrawn, d, h.Next)
+		} else {
+			m.note(e, abi.TypeWithdrawn, d, h.Present())
+		}
+	case proto.PutTakeBack:
+		m.note(e, abi.TypeWithdraw, d, h.Present())
+	case proto.PutConsumed:
+		a.State, a.Status = abi.StateConsumed, abi.OK
+		*m.slot(e, abi.TypeAck, abi.PayloadSize, a.Transaction).Ack() = a
+	case proto.PutError:
+		if d == abi.D2H {
+			a.Outstanding = end.size
+		} else if found == abi.ErrSize {
+			a.Outstanding = end.extra
+		}
+		*m.slot(e, abi.TypeError, abi.PayloadSize, a.Transaction).Ack() = a
+	case proto.PutAborted:
+		a.Outstanding = end.size
+		if d == abi.H2D {
+			a.Outstanding = end.parked.Begin().Size
+		}
+		*m.slot(e, abi.TypeAborted, abi.PayloadSize, a.Transaction).Ack() = a
+	case proto.PutDirect:
+		m.slot(e, abi.TypeDirect, abi.Header(end.taken.Header).Length(), h.Present()).Payload = end.taken.Payload
+	case proto.PutBegin:
+		*m.slot(e, abi.TypeIndBegin, abi.PayloadSize, h.Present()).Begin() = abi.Begin{Transaction: h.Present(), Size: end.size}
+	case proto.PutHalfClose:
+		m.close(e, 1<<d)
+	}
+}
+
+func (m *HostsModel) slot(e int, t abi.Type, length int, id uint64) *abi.Slot {
+	end := &m.end[e]
+	end.put = append(end.put, abi.Slot{Header: uint64(abi.MakeHeader(t, length, Epoch, uint16(id), Channel))})
+	return &end.put[len(end.put)-1]
+}
+
+func (m *HostsModel) note(e int, t abi.Type, d abi.Direction, id uint64) {
+	*m.slot(e, t, abi.PayloadSize, id).Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+}
+
+func (m *HostsModel) close(e int, halves uint32) {
+	g := hostsOpen.Generation
+	*m.slot(e, abi.TypeClose, abi.PayloadSize, g).Close() = abi.Close{Halves: halves, Generation: g}
+}
+
+// DeliverOf gives the device a slot of a host. It takes the second host's slots first.
+func (m *HostsModel) DeliverOf(host int, s *abi.Slot, late bool) error {
+	m.late[host] = append(m.late[host], *s)
+	if late {
+		return nil
+	}
+	for _, host := range []int{1, 0} {
+		for i := range m.late[host] {
+			m.takes(host, &m.late[host][i])
+		}
+		m.late[host] = nil
+	}
+	m.hear()
+	return nil
+}
+
+// takes takes a slot of a host.
+func (m *HostsModel) takes(host int, s *abi.Slot) {
+	h, state := abi.Header(s.Header), m.end[host].state
+	if h.Epoch() != Epoch || h.Channel() != Channel || state != proto.EndOpen && state != proto.EndAlone || !wellFormed(s) {
+		return
+	}
+	switch h.Type() {
+	case abi.TypeDirect, abi.TypeIndBegin:
+		m.offers(host, s)
+	case abi.TypeEager:
+		if h.Length()&abi.ListD2H != 0 {
+			m.gives(host, s)
+		} else {
+			m.offers(host, s)
+		}
+	case abi.TypeIndList:
+		m.list(host, s)
+	case abi.TypeAck, abi.TypeError:
+		m.answers(host, s)
+	case abi.TypeClose:
+		m.closes(host, s.Close())
+	default:
+		m.notes(host, h.Type(), s.Note())
+	}
+}
+
+// offers is DIRECT, IND_BEGIN or EAGER to the other host.
+func (m *HostsModel) offers(e int, s *abi.Slot) {
+	end, h := &m.end[e], abi.Header(s.Header)
+	half := end.half[abi.H2D]
+	direct := h.Type() == abi.TypeDirect
+	if half.State != proto.DeviceIdle || direct && (h.Length() > abi.PayloadSize || h.Sequence() != uint16(half.Next)) ||
+		!direct && s.Begin().Transaction != half.Next {
+		return
+	}
+	in, status := proto.HearMessage, abi.OK
+	switch h.Type() {
+	case abi.TypeIndBegin:
+		in, status = proto.HearBegin, checkBegin(s)
+	case abi.TypeEager:
+		in, status = proto.HearPages, eager.checkEager(s)
+	}
+	if status != abi.OK {
+		in = proto.HearBadBegin
+	}
+	if status == abi.OK && half.Marks&(proto.EndShut|proto.EndClosed) == 0 {
+		end.parked = *s
+	}
+	m.follow(e, abi.H2D, in, status)
+}
+
+// eager checks pages.
+var eager = &DeviceModel{}
+
+// gives is EAGER with pages for what the other host offers, or will.
+func (m *HostsModel) gives(e int, s *abi.Slot) {
+	end, given := &m.end[e], s.Eager()
+	half, status := end.half[abi.D2H], eager.checkEager(s)
+	switch offered := given.Transaction == half.Present() && half.State == proto.DeviceOffered; {
+	case offered && status != abi.OK:
+		m.follow(e, abi.D2H, proto.HearBadPages, status)
+	case offered && end.size == given.Size:
+		m.follow(e, abi.D2H, proto.HearPages, 0)
+	case !offered && status == abi.OK && given.Transaction == half.Next:
+		if m.follow(e, abi.D2H, proto.HearPost, 0) {
+			end.posted = given.Size
+		}
+	}
+}
+
+// list is IND_LIST.
+func (m *HostsModel) list(e int, s *abi.Slot) {
+	d := abi.Direction(abi.Header(s.Header).Length() / abi.ListD2H & 1)
+	if abi.Header(s.Header).Sequence() == uint16(m.end[e].half[d].Present()) {
+		m.follow(e, d, proto.HearList, 0)
+	}
+}
+
+// answers is ACK or ERROR for what the other host offers.
+func (m *HostsModel) answers(e int, s *abi.Slot) {
+	a := s.Ack()
+	failed := abi.Header(s.Header).Type() == abi.TypeError
+	if a.Direction != uint32(abi.D2H) || a.Transaction != m.end[e].half[abi.D2H].Present() || a.Status >= abi.StatusCount ||
+		failed != (a.Status != abi.OK) {
+		return
+	}
+	in := proto.HearAccept
+	if failed {
+		in = proto.HearRefuse
+	}
+	if m.follow(e, abi.D2H, in, a.Status) {
+		m.end[1-e].extra = a.Outstanding
+	}
+}
+
+// closes is CLOSE.
+func (m *HostsModel) closes(e int, c *abi.Close) {
+	if c.Generation != hostsOpen.Generation || c.Halves == 0 || c.Halves > 1<<abi.H2D|1<<abi.D2H {
+		return
+	}
+	end := &m.end[e]
+	for d := range end.half {
+		if c.Halves>>d&1 != 0 {
+			m.follow(e, abi.Direction(d), proto.HearClose, 0)
+		}
+	}
+	if end.half[0].Marks&end.half[1].Marks&proto.EndShut != 0 {
+		m.whole(e, proto.EndOver)
+	}
+}
+
+// notes takes what a host says of a transaction under way.
+func (m *HostsModel) notes(e int, t abi.Type, n *abi.Note) {
+	if n.Direction > uint32(abi.D2H) {
+		return
+	}
+	d, id := abi.Direction(n.Direction), n.Transaction
+	if t == abi.TypeOffer {
+		d = abi.H2D
+	}
+	half := m.end[e].half[d]
+	in, ok := map[abi.Type]proto.DeviceInput{
+		abi.TypeWithdraw: proto.HearWithdraw, abi.TypeFin: proto.HearFin, abi.TypeAbort: proto.HearAbort,
+		abi.TypeWithdrawn: proto.HearWithdrawn, abi.TypeOffer: proto.HearOffer, abi.TypeReady: proto.HearReady,
+	}[t]
+	want := half.Present()
+	switch {
+	case t == abi.TypeOffer, t == abi.TypeReady && d == abi.D2H:
+		want = half.Next
+	case t == abi.TypeWithdraw && d == abi.D2H:
+		in, want = proto.HearUnpost, half.Next
+	case t == abi.TypeFin:
+		ok = m.end[e].size == 0
+	}
+	if ok && id == want {
+		m.follow(e, d, in, 0)
+	}
+}
