@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "rig.h"
+#include "talk_hosts.h"
 
 enum {
 	CHANNEL = 5,
 	BUFFER = 1 << 20, /* bus address of every transfer's bytes, and its size */
-	LINE = 256,
 	NOT_YET = 1 << 24, /* no result of a call */
 	LONG_NS = 1000000000, /* offers that wait in vain are over by then */
 };
@@ -198,16 +198,22 @@ static const char *begin_call(const char *words)
 	return "ok";
 }
 
+int talk_read(const char *words, struct nfc_slot *slot)
+{
+	uint64_t *p = slot->payload;
+
+	return sscanf(words,
+		      "%" SCNx64 "%" SCNx64 "%" SCNx64 "%" SCNx64 "%" SCNx64
+		      "%" SCNx64 "%" SCNx64 "%" SCNx64,
+		      &slot->header, p, p + 1, p + 2, p + 3, p + 4, p + 5,
+		      p + 6) == 8;
+}
+
 static const char *deliver(const char *words)
 {
 	struct nfc_slot slot;
-	uint64_t *p = slot.payload;
 
-	if (sscanf(words,
-		   "%" SCNx64 "%" SCNx64 "%" SCNx64 "%" SCNx64 "%" SCNx64
-		   "%" SCNx64 "%" SCNx64 "%" SCNx64,
-		   &slot.header, p, p + 1, p + 2, p + 3, p + 4, p + 5,
-		   p + 6) != 8)
+	if (!talk_read(words, &slot))
 		return "no: a slot has eight words";
 	host_slot(rig, &slot, CHANNEL);
 	rig_step(rig);
@@ -222,34 +228,41 @@ static bool taken(struct nfc_slot *slot)
 	return host_take(rig, CHANNEL, slot);
 }
 
-static const char *next_slot(char answer[LINE])
+void talk_write(const struct nfc_slot *slot, char answer[TALK_LINE])
+{
+	int n = snprintf(answer, TALK_LINE, "%" PRIx64,
+			 slot->header & ~((uint64_t)1 << NFC_HDR_PHASE_SHIFT));
+
+	for (int i = 0; i < 7; i++)
+		n += snprintf(answer + n, (size_t)(TALK_LINE - n), " %" PRIx64,
+			      slot->payload[i]);
+}
+
+static const char *next_slot(char answer[TALK_LINE])
 {
 	struct nfc_slot slot;
-	int n;
 
 	if (!taken(&slot))
 		return "none";
-	n = snprintf(answer, LINE, "%" PRIx64,
-		     slot.header & ~((uint64_t)1 << NFC_HDR_PHASE_SHIFT));
-	for (int i = 0; i < 7; i++)
-		n += snprintf(answer + n, (size_t)(LINE - n), " %" PRIx64,
-			      slot.payload[i]);
+	talk_write(&slot, answer);
 	return answer;
 }
 
-static const char *returned(char answer[LINE])
+static const char *returned(char answer[TALK_LINE])
 {
 	if (target.result == NOT_YET)
 		return "no: the call has not returned";
-	snprintf(answer, LINE, "%d", target.result);
+	snprintf(answer, TALK_LINE, "%d", target.result);
 	target.result = NOT_YET;
 	return answer;
 }
 
-static const char *answer_to(const char *line, char answer[LINE])
+static const char *answer_to(const char *line, char answer[TALK_LINE])
 {
 	if (!strncmp(line, "open ", 5))
 		return open_device(line + 5);
+	if (!strncmp(line, "hosts ", 6))
+		return hosts_answer(line + 6, answer);
 	if (!rig)
 		return "no: nothing is open";
 	if (!strncmp(line, "call ", 5))
@@ -265,7 +278,7 @@ static const char *answer_to(const char *line, char answer[LINE])
 
 int main(void)
 {
-	char line[LINE], answer[LINE];
+	char line[TALK_LINE], answer[TALK_LINE];
 
 	while (fgets(line, sizeof(line), stdin)) {
 		puts(answer_to(line, answer));
@@ -273,5 +286,6 @@ int main(void)
 	}
 	if (rig)
 		rig_free(rig);
+	hosts_end();
 	return test_failures() != 0;
 }
