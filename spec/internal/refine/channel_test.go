@@ -60,11 +60,14 @@ const (
 	asked          // … and was put
 	succeeded
 	withdrawn
+	aborted // the reader's: the sender ended a transfer that both had begun
 )
 
-// end is one channel at both sides: the host sends, the process reads.
+// end is one channel at both sides. Which side sends depends on its way.
 type end struct {
 	send, read call
+	listed     bool        // a transfer's list is put
+	arrived    bool        // … and is at the device, which moves the transfer
 	stand      proto.Stand // of the host's half
 	id         uint8
 	device     proto.DeviceState
@@ -84,6 +87,7 @@ type rendezvous struct {
 	slots    int8 // of a ring
 	host     *proto.Table
 	device   *proto.DeviceTable
+	ways     [most]way
 	blocking bool // a manager waits for its target, as no row lets it
 	impolite bool // a call that ends does not wait for the answer to WITHDRAW
 }
@@ -94,8 +98,17 @@ func event(what string, c int) Event { return Event(fmt.Sprintf("%s.%d", what, c
 func (r *rendezvous) steps(s system, do func(Event, system)) {
 	for c := range r.channels {
 		r.user(s, c, do)
-		r.calls(s, c, do)
-		r.reads(s, c, do)
+		switch r.ways[c] {
+		case message:
+			r.calls(s, c, do)
+			r.reads(s, c, do)
+		case toHost:
+			r.gives(s, c, do)
+			r.receives(s, c, do)
+		case transfer:
+			r.transfers(s, c, do)
+			r.takes(s, c, do)
+		}
 	}
 	r.drain(s, do)
 	r.manager(s, do)
@@ -126,23 +139,28 @@ func (r *rendezvous) user(s system, c int, do func(Event, system)) {
 		set(event("read", c), e.send, waits)
 	case succeeded:
 		set(event("got", c), e.send, none)
+	case aborted:
+		set(event("aborted", c), e.send, none)
 	}
 }
 
 // calls is what the host puts for its calls.
 func (r *rendezvous) calls(s system, c int, do func(Event, system)) {
-	e := &s.end[c]
-	in, kind, next := proto.PutMessage, abi.TypeDirect, waits
-	switch e.send {
+	switch s.end[c].send {
 	case begun:
+		r.put(s, c, proto.PutMessage, abi.TypeDirect, waits, do)
 	case cancelled:
-		in, kind, next = proto.PutWithdraw, abi.TypeWithdraw, asked
+		next := asked
 		if r.impolite {
 			next = withdrawn
 		}
-	default:
-		return
+		r.put(s, c, proto.PutWithdraw, abi.TypeWithdraw, next, do)
 	}
+}
+
+// put has the host put a slot for a call that sends, if a row lets it and there is room.
+func (r *rendezvous) put(s system, c int, in proto.Input, kind abi.Type, next call, do func(Event, system)) {
+	e := &s.end[c]
 	step := r.host.Step(abi.H2D, e.stand, in)
 	if s.h2d.len == r.slots || !step.OK() {
 		return
@@ -166,12 +184,18 @@ func (r *rendezvous) drain(s system, do func(Event, system)) {
 	var m slot
 	m, to.d2h = s.d2h.take()
 	e := &to.end[m.channel]
+	if r.ways[m.channel] == toHost {
+		r.offered(to, m, do)
+		return
+	}
 	in := proto.TakeRecord
 	switch {
 	case m.kind == abi.TypeWithdrawn:
 		in = proto.TakeWithdrawn
 	case m.id == e.id && e.stand.State() == proto.StateOffered:
 		in = proto.TakeConsumed
+	case m.id == e.id && e.stand.State() == proto.StateMoving:
+		in = ending(m.kind, e.send)
 	}
 	step := r.host.Step(abi.H2D, e.stand, in)
 	if !step.OK() || step.Event() == proto.EventFault {
@@ -183,7 +207,7 @@ func (r *rendezvous) drain(s system, do func(Event, system)) {
 	case e.send != waits && e.send != cancelled && e.send != asked:
 	case step.Event() == proto.EventDelivered:
 		e.send = succeeded
-	case step.Event() == proto.EventWithdrawn:
+	case step.Event() == proto.EventWithdrawn, step.Event() == proto.EventAborted:
 		e.send = withdrawn
 	}
 	do(Tau, to)
@@ -201,35 +225,31 @@ func (r *rendezvous) manager(s system, do func(Event, system)) {
 	}
 	to := s
 	to.h2d = rest
-	in := proto.HearMessage
-	switch {
-	case m.kind == abi.TypeWithdraw && m.id != (e.next+3)%4, m.kind == abi.TypeDirect && m.id != e.next:
+	id := (e.next + 3) % 4
+	if m.kind == abi.TypeDirect || m.kind == abi.TypeIndBegin {
+		id = e.next
+	}
+	if m.id != id {
 		do(Tau, to) // it is over
 		return
-	case m.kind == abi.TypeWithdraw:
-		in = proto.HearWithdraw
 	}
-	r.follow(to, int(m.channel), in, do)
+	r.follow(to, int(m.channel), heard[m.kind], do)
 }
 
 // follow has the device follow a row; without one nothing happens.
 func (r *rendezvous) follow(s system, c int, in proto.DeviceInput, do func(Event, system)) {
 	e := &s.end[c]
-	half := proto.DeviceHalf{Direction: abi.H2D, State: e.device, Marks: e.marks, Next: uint64(e.next)}
+	half := proto.DeviceHalf{Direction: r.ways[c].direction(), State: e.device, Marks: e.marks, Next: uint64(e.next)}
 	row, i := r.device.Step(half, in)
 	if i >= 0 {
 		half = half.From(row)
+		e.arrived = half.State == proto.DeviceMoving && (e.arrived || in == proto.HearList || e.marks&proto.DeviceListed != 0)
 		e.device, e.marks, e.next = half.State, half.Marks, uint8(half.Next%4)
 		present := (e.next + 3) % 4
-		switch row.Put {
-		case proto.PutConsumed:
-			s.d2h = s.d2h.put(slot{abi.TypeAck, int8(c), present})
-		case proto.PutBack:
-			s.d2h = s.d2h.put(slot{abi.TypeWithdrawn, int8(c), present})
+		if kind, ok := puts[row.Put]; ok {
+			s.d2h = s.d2h.put(slot{kind, int8(c), present})
 		}
-		if row.Return == proto.Succeeds {
-			e.read = succeeded
-		}
+		returns(e, r.ways[c], row.Return)
 	}
 	do(Tau, s)
 }
@@ -283,10 +303,10 @@ func synchronous(t *testing.T, c int) *Process {
 // refines compares a system with as many synchronous channels.
 func (r *rendezvous) refines(t *testing.T, model Model) error {
 	t.Helper()
-	spec := synchronous(t, 0)
+	spec := r.ways[0].channel(t, 0)
 	var err error
 	for c := 1; c < r.channels; c++ {
-		spec, err = Parallel(spec, synchronous(t, c), func(Event) bool { return false }, bound)
+		spec, err = Parallel(spec, r.ways[c].channel(t, c), func(Event) bool { return false }, bound)
 		require.NoError(t, err)
 	}
 	var first system

@@ -1,0 +1,253 @@
+package refine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// way is what a channel carries, and where to.
+type way uint8
+
+const (
+	message  way = iota // from the host to the process
+	toHost              // a message from the process to the host
+	transfer            // from the host to the process, of one list
+)
+
+// nothing is no slot.
+const nothing = abi.TypeNone
+
+func (w way) direction() abi.Direction {
+	if w == toHost {
+		return abi.D2H
+	}
+	return abi.H2D
+}
+
+// channel is the specification of a channel.
+func (w way) channel(t *testing.T, c int) *Process {
+	if w == transfer {
+		return transactional(t, c)
+	}
+	return synchronous(t, c)
+}
+
+// heard is what a slot of the host is to the device.
+var heard = map[abi.Type]proto.DeviceInput{
+	abi.TypeDirect: proto.HearMessage, abi.TypeWithdraw: proto.HearWithdraw, abi.TypeAck: proto.HearAccept,
+	abi.TypeWithdrawn: proto.HearWithdrawn, abi.TypeIndBegin: proto.HearBegin, abi.TypeIndList: proto.HearList,
+	abi.TypeAbort: proto.HearAbort, abi.TypeFin: proto.HearFin,
+}
+
+// puts are slots of the device.
+var puts = map[proto.Put]abi.Type{
+	proto.PutConsumed: abi.TypeAck, proto.PutBack: abi.TypeWithdrawn, proto.PutDirect: abi.TypeDirect,
+	proto.PutTakeBack: abi.TypeWithdraw, proto.PutDone: abi.TypeDone, proto.PutAborted: abi.TypeAborted,
+}
+
+// returns ends the call of the process.
+func returns(e *end, w way, how proto.Return) {
+	switch {
+	case how == proto.Succeeds && w == toHost:
+		e.send = succeeded
+	case how == proto.Succeeds:
+		e.read = succeeded
+	case how == proto.Fails && w == toHost:
+		e.send = withdrawn
+	case how == proto.Fails:
+		e.read = aborted
+	}
+}
+
+// ending is what a record is to a transfer of the host that moves.
+func ending(kind abi.Type, send call) proto.Input {
+	switch {
+	case kind == abi.TypeAborted:
+		return proto.TakeAborted
+	case send == asked:
+		return proto.TakeCrossed
+	}
+	return proto.TakeDone
+}
+
+// gives is the process that sends, and takes back what it offers.
+func (r *rendezvous) gives(s system, c int, do func(Event, system)) {
+	e, to := &s.end[c], s
+	switch {
+	case s.d2h.len == r.slots:
+	case e.send == begun && e.device == proto.DeviceIdle:
+		to.end[c].send = waits
+		r.follow(to, c, proto.GiveMessage, do)
+	case e.send == cancelled:
+		to.end[c].send = asked
+		r.follow(to, c, proto.Stop, do)
+	}
+}
+
+// receives is the host that looks at an offer and takes it, or gives it back.
+func (r *rendezvous) receives(s system, c int, do func(Event, system)) {
+	e := &s.end[c]
+	act := func(in proto.Input, kind abi.Type, read call) {
+		step := r.host.Step(abi.D2H, e.stand, in)
+		if !step.OK() || kind != nothing && s.h2d.len == r.slots {
+			return
+		}
+		to := s
+		to.end[c].stand, to.end[c].read = step.From(e.stand), read
+		if kind != nothing {
+			to.h2d = s.h2d.put(slot{kind, int8(c), e.id})
+		}
+		do(Tau, to)
+	}
+	if e.read == waits {
+		act(proto.Hold, nothing, waits)
+		act(proto.PutAccept, abi.TypeAck, succeeded)
+	}
+	act(proto.PutWithdrawn, abi.TypeWithdrawn, e.read)
+}
+
+// offered is the host that takes an offer, or WITHDRAW.
+func (r *rendezvous) offered(s system, m slot, do func(Event, system)) {
+	e := &s.end[m.channel]
+	in := proto.TakeOffer
+	if m.kind == abi.TypeWithdraw {
+		in = proto.TakeWithdraw
+	}
+	if m.kind == abi.TypeWithdraw && m.id != e.id {
+		do(Tau, s) // it is over
+		return
+	}
+	step := r.host.Step(abi.D2H, e.stand, in)
+	if !step.OK() || step.Event() == proto.EventFault || in == proto.TakeOffer && m.id != (e.id+1)%4 {
+		do("fault", s)
+		return
+	}
+	e.stand, e.id = step.From(e.stand), m.id
+	do(Tau, s)
+}
+
+// transfers is what the host puts for a transfer.
+func (r *rendezvous) transfers(s system, c int, do func(Event, system)) {
+	e, to := &s.end[c], s
+	state := e.stand.State()
+	switch {
+	case e.send == begun:
+		to.end[c].listed = false
+		r.put(to, c, proto.PutTransfer, abi.TypeIndBegin, waits, do)
+	case e.send == cancelled:
+		next := asked
+		if r.impolite {
+			next = withdrawn
+		}
+		r.put(s, c, proto.PutAbort, abi.TypeAbort, next, do)
+	case e.send == waits && state == proto.StateComplete:
+		r.put(s, c, proto.PutFin, abi.TypeFin, succeeded, do)
+	case e.send == waits && !e.listed && s.h2d.len < r.slots:
+		to.end[c].listed = true
+		to.h2d = s.h2d.put(slot{abi.TypeIndList, int8(c), e.id})
+		do(Tau, to)
+	}
+}
+
+// takes is the process that takes a transfer, and the engine.
+func (r *rendezvous) takes(s system, c int, do func(Event, system)) {
+	e := &s.end[c]
+	switch {
+	case s.d2h.len == r.slots:
+	case e.read == waits && e.device == proto.DeviceOffered:
+		r.follow(s, c, proto.Take, do)
+	case e.device == proto.DeviceMoving && e.marks&proto.DeviceEnding != 0:
+		r.follow(s, c, proto.EngineQuiet, do)
+	case e.device == proto.DeviceMoving && e.arrived:
+		r.follow(s, c, proto.EngineDone, do)
+	}
+}
+
+// transactional is a channel of CSP that both sides commit: once a send and a read have met, a sender
+// that gives up ends both, or neither.
+func transactional(t *testing.T, c int) *Process {
+	t.Helper()
+	type state struct{ send, read call }
+	p, err := Explore(state{}, func(s state, do func(Event, state)) {
+		met := s.read == begun
+		switch s.send {
+		case none:
+			do(event("send", c), state{waits, s.read})
+		case waits:
+			do(event("cancel", c), state{cancelled, s.read})
+			if met {
+				do(Tau, state{succeeded, succeeded})
+				do(Tau, state{asked, succeeded})
+			}
+		case asked: // it is to return, and may be cancelled until then
+			do(event("cancel", c), state{succeeded, s.read})
+			do(Tau, state{succeeded, s.read})
+		case cancelled:
+			if met {
+				do(Tau, state{succeeded, succeeded})
+				do(Tau, state{withdrawn, aborted})
+			} else {
+				do(Tau, state{withdrawn, s.read})
+			}
+		case succeeded:
+			do(event("sent", c), state{none, s.read})
+		case withdrawn:
+			do(event("withdrawn", c), state{none, s.read})
+		}
+		switch s.read {
+		case none:
+			do(event("read", c), state{s.send, waits})
+		case succeeded:
+			do(event("got", c), state{s.send, none})
+		case aborted:
+			do(event("aborted", c), state{s.send, none})
+		case waits:
+			if s.send == waits || s.send == cancelled {
+				do(Tau, state{s.send, begun})
+			}
+		}
+	}, 100)
+	require.NoError(t, err)
+	return p
+}
+
+// TestWays: channels of other ways, alone and beside each other over the same rings, refine theirs.
+func TestWays(t *testing.T) {
+	for _, ways := range [][]way{{toHost}, {transfer}, {message, toHost}, {transfer, toHost}} {
+		r := &rendezvous{channels: len(ways), slots: int8(*slots), host: proto.Default(), device: proto.DefaultDevice()}
+		copy(r.ways[:], ways)
+		require.NoError(t, r.refines(t, FailuresDivergences), ways)
+	}
+}
+
+// TestNoWays: with a transition that is another they do not.
+func TestNoWays(t *testing.T) {
+	for _, c := range []struct {
+		way   way
+		state proto.DeviceState
+		input proto.DeviceInput
+		to    func(r *proto.DeviceRow)
+		model Model
+	}{
+		{toHost, proto.DeviceMessage, proto.HearAccept, func(r *proto.DeviceRow) { r.Return = proto.Fails }, Traces},
+		{toHost, proto.DeviceMessage, proto.Stop, func(r *proto.DeviceRow) { r.Put = proto.PutNothing }, Failures},
+		{transfer, proto.DeviceCommit, proto.HearAbort, func(r *proto.DeviceRow) { r.Return = proto.Succeeds }, Traces},
+		{transfer, proto.DeviceMoving, proto.EngineDone, func(r *proto.DeviceRow) { r.Next, r.Return = proto.DeviceIdle, proto.Succeeds }, Failures},
+		{transfer, proto.DeviceMoving, proto.EngineQuiet, func(r *proto.DeviceRow) { r.Put = proto.PutNothing }, Failures},
+		{transfer, proto.DeviceMoving, proto.EngineQuiet, func(r *proto.DeviceRow) { r.Next = proto.DeviceMoving }, FailuresDivergences},
+	} {
+		host, device := tables(t, func(r *proto.DeviceRow) {
+			if r.Direction == c.way.direction() && r.State == c.state && r.Input == c.input {
+				c.to(r)
+			}
+		})
+		r := &rendezvous{channels: 1, slots: 1, ways: [most]way{c.way}, host: host, device: device}
+		require.Error(t, r.refines(t, c.model), "%v %v", c.state, c.input)
+	}
+	r := &rendezvous{channels: 1, slots: 1, ways: [most]way{transfer}, host: proto.Default(), device: proto.DefaultDevice(), impolite: true}
+	require.Error(t, r.refines(t, Traces))
+}
