@@ -55,20 +55,53 @@ func (l *Log) WriteTo(w io.Writer) (int64, error) {
 	return int64(8 * len(words)), binary.Write(w, binary.LittleEndian, words)
 }
 
-// ReadLog reads a file.
+// ReadLog reads a file. It reads no further than its first words where these are wrong.
 func ReadLog(r io.Reader) (*Log, error) {
+	var first [8 * logHeader]byte
+	_, short := io.ReadFull(r, first[:])
+	if short != nil && short != io.EOF && short != io.ErrUnexpectedEOF {
+		return nil, short
+	}
+	l, err := readHeader(&first, short != nil)
+	if err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
+	if len(data)%(8*logRecord) != 0 {
+		return nil, fmt.Errorf("%w: cut short after %d slots", ErrLog, len(data)/(8*logRecord))
+	}
+	l.Records = make([]Record, len(data)/(8*logRecord))
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(data[8*i:]) }
+	for i := range l.Records {
+		at, rec := i*logRecord, &l.Records[i]
+		rec.Time, rec.Mailbox, rec.Taken = word(at), uint32(word(at+1)), word(at+1)>>32 != 0
+		switch {
+		case word(at+1)>>33 != 0:
+			return nil, fmt.Errorf("%w: slot %d has reserved bits", ErrLog, i)
+		case i > 0 && rec.Time < l.Records[i-1].Time:
+			return nil, fmt.Errorf("%w: slot %d is older than the one before it", ErrLog, i)
+		}
+		rec.Slot.Header = word(at + 2)
+		for k := range rec.Slot.Payload {
+			rec.Slot.Payload[k] = word(at + 3 + k)
+		}
+	}
+	return l, nil
+}
+
+// readHeader reads what a file begins with, which may be short.
+func readHeader(first *[8 * logHeader]byte, short bool) (*Log, error) {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(first[8*i:]) }
 	switch {
-	case len(data) < 8*logHeader || word(0) != logMagic:
+	case word(0) != logMagic:
 		return nil, fmt.Errorf("%w: it does not begin like one", ErrLog)
+	case short:
+		return nil, fmt.Errorf("%w: cut short before its first slot", ErrLog)
 	case word(1) != logVersion:
 		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrLog, word(1), logVersion)
-	case (len(data)-8*logHeader)%(8*logRecord) != 0:
-		return nil, fmt.Errorf("%w: cut short after %d slots", ErrLog, (len(data)-8*logHeader)/(8*logRecord))
 	case word(2) == 0 || word(2) > abi.WindowMax:
 		return nil, fmt.Errorf("%w: a window of %d lists", ErrLog, word(2))
 	case word(4) == 0 || word(4) > abi.ChannelsMax:
@@ -76,20 +109,7 @@ func ReadLog(r io.Reader) (*Log, error) {
 	case word(6) == 0 || word(6) > word(5) || word(5) > abi.MailboxesMax || word(5)%word(6) != 0:
 		return nil, fmt.Errorf("%w: a device of %d mailboxes and %d islands", ErrLog, word(5), word(6))
 	}
-	l := &Log{
+	return &Log{
 		Window: word(2), Limit: word(3), Channels: uint32(word(4)), Mailboxes: uint32(word(5)), Islands: uint32(word(6)),
-		Records: make([]Record, (len(data)/8-logHeader)/logRecord),
-	}
-	for i := range l.Records {
-		at, rec := logHeader+i*logRecord, &l.Records[i]
-		if word(at+1)>>33 != 0 {
-			return nil, fmt.Errorf("%w: slot %d has reserved bits", ErrLog, i)
-		}
-		rec.Time, rec.Mailbox, rec.Taken = word(at), uint32(word(at+1)), word(at+1)>>32 != 0
-		rec.Slot.Header = word(at + 2)
-		for k := range rec.Slot.Payload {
-			rec.Slot.Payload[k] = word(at + 3 + k)
-		}
-	}
-	return l, nil
+	}, nil
 }

@@ -169,6 +169,14 @@ func TestVerifyReordered(t *testing.T) {
 	}
 }
 
+// endless is a file of zeros without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
 // TestLogFile: a log survives its file, and what is none is refused in a line.
 func TestLogFile(t *testing.T) {
 	l := logs(t)["transfer_h2d/three lists in a wide window"]
@@ -187,6 +195,8 @@ func TestLogFile(t *testing.T) {
 		"does not begin like one": []byte("package spec"),
 		"version 2":               change(8, 2),
 		"cut short after":         file.Bytes()[:file.Len()-8],
+		"before its first slot":   file.Bytes()[:20],
+		"slot 1 is older":         change(8*logHeader+7, 1),
 		"window of 0":             change(16, 0),
 		"device of 0 channels":    change(32, 0),
 		"2 mailboxes and 3":       change(48, 3),
@@ -197,6 +207,8 @@ func TestLogFile(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.False(t, errors.Is(Verify(l), ErrLog))
+	_, err = ReadLog(endless{})
+	require.ErrorContains(t, err, "does not begin like one")
 }
 
 // BenchmarkVerify reports slots a second.

@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
@@ -23,16 +24,16 @@ type DeviceTable struct {
 	steps [2][deviceStates][deviceMarksAll + 1][deviceInputs]uint8 // a row's index and 1
 }
 
-var deviceDefaults = func() *DeviceTable {
+var deviceDefaults = sync.OnceValue(func() *DeviceTable {
 	t, err := NewDeviceTable(DeviceRows())
 	if err != nil {
 		panic(err) // a test makes sure that it does not come to this
 	}
 	return t
-}()
+})
 
 // DefaultDevice returns the table of the device's side of the protocol.
-func DefaultDevice() *DeviceTable { return deviceDefaults }
+func DefaultDevice() *DeviceTable { return deviceDefaults() }
 
 // NewDeviceTable compiles rows, 255 at the most. Two rows for one input in one state are an error.
 func NewDeviceTable(rows []DeviceRow) (*DeviceTable, error) {

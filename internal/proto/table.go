@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
@@ -92,16 +93,16 @@ const (
 )
 
 // defaults is the protocol.
-var defaults = func() *Table {
+var defaults = sync.OnceValue(func() *Table {
 	t, err := NewTable(Rows())
 	if err != nil {
 		panic(err) // a test makes sure that it does not come to this
 	}
 	return t
-}()
+})
 
 // Default returns the table of the protocol.
-func Default() *Table { return defaults }
+func Default() *Table { return defaults() }
 
 // NewTable compiles rows, 255 at the most. Two rows for one input in one state are an error.
 func NewTable(rows []Row) (*Table, error) {

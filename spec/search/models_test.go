@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 // TestModels searches each model with small bounds, and one of its broken variants. "make spec"
@@ -30,10 +32,22 @@ func TestSearchesEnd(t *testing.T) {
 	_, err := parse([]byte("pan: out of memory\n"))
 	require.ErrorContains(t, err, "did not end")
 	_, err = parse([]byte("error: max search depth too small\nState-vector 8 byte, depth reached 99, errors: 0\n 7 states, stored\n"))
-	require.ErrorContains(t, err, "bound of the search is exceeded")
+	require.EqualError(t, err, "the bound of the search is exceeded: max search depth too small, after 7 states")
 	m := Models()[0]
 	_, err = m.Refute(&Broken{Name: "no change"})
 	require.ErrorContains(t, err, "not refuted")
 	_, err = m.Refute(&Broken{Name: "a row that is not there", Device: device(0, 0, 255, nil)})
 	require.ErrorContains(t, err, "no row is like that")
+}
+
+// TestCheck: rows that contradict each other are an error of one line.
+func TestCheck(t *testing.T) {
+	host, device, ends := proto.Rows(), proto.DeviceRows(), proto.ConnectionRows()
+	require.NoError(t, Check(host, device, ends))
+	for _, err := range []error{
+		Check(append(host, host[0]), device, ends), Check(host, append(device, device[0]), ends), Check(host, device, append(ends, ends[0])),
+	} {
+		require.ErrorContains(t, err, "two transitions: ")
+		require.NotContains(t, err.Error(), "\n")
+	}
 }

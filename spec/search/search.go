@@ -111,6 +111,18 @@ func optimize(defines []string, m *Model) string {
 	return "-O0"
 }
 
+// Check compiles the rows of all tables. An error names two that contradict each other.
+func Check(host []proto.Row, device []proto.DeviceRow, ends []proto.ConnectionRow) error {
+	_, err := proto.NewTable(host)
+	if err == nil {
+		_, err = proto.NewDeviceTable(device)
+	}
+	if err == nil {
+		_, err = proto.NewConnectionTable(ends)
+	}
+	return err
+}
+
 // change changes the rows of a variant, which must find one.
 func (b *Broken) change(hostRows []proto.Row, deviceRows []proto.DeviceRow) error {
 	changed := b.Host == nil && b.Device == nil
@@ -160,7 +172,7 @@ func parse(text []byte) (*Found, error) {
 	}
 	for _, bound := range []string{"max search depth too small", "out of memory", "Search not completed"} {
 		if bytes.Contains(text, []byte(bound)) && string(depth[2]) == "0" {
-			return nil, fmt.Errorf("the bound of the search is exceeded: %s", text)
+			return nil, fmt.Errorf("the bound of the search is exceeded: %s, after %s states", bound, states[1])
 		}
 	}
 	f.States, _ = strconv.Atoi(string(states[1]))

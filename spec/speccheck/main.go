@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/spec/search"
 )
 
@@ -24,6 +25,9 @@ func main() {
 }
 
 func run(quick bool, charts string) error {
+	if err := search.Check(proto.Rows(), proto.DeviceRows(), proto.ConnectionRows()); err != nil {
+		return err
+	}
 	models := search.Models()
 	refuted, used := 0, time.Duration(0)
 	for _, m := range models {
