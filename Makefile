@@ -228,7 +228,9 @@ lint-nocgo: ## the tree compiles and vets without a C compiler, and what needs n
 			GOOS=$$os CGO_ENABLED=0 $(GO) build ./pkg/... && \
 			GOOS=$$os CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/nfctl && \
 			GOOS=$$os CGO_ENABLED=0 $(GO) vet ./bridge/... || exit 1; \
-		done
+		done && \
+		GOOS=windows CGO_ENABLED=0 $(GO) vet $$(GOOS=windows CGO_ENABLED=0 $(GO) list -deps \
+			-f '{{with .Module}}{{if .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/nfctl)
 
 lint-static: ## staticcheck
 	@$(STATICCHECK) $(ALL)
