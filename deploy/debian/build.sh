@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build the Debian packages of user space: nfcomms (daemon, command line, units,
-# rules, dashboard), libnfcomms1 and libnfcomms-dev.
+# rules, dashboard), nfcomms-dev, libnfcomms1 and libnfcomms-dev.
 #
 #	deploy/debian/build.sh [FOLDER [REVISION]]    write them to FOLDER (bin)
 #
@@ -97,6 +97,16 @@ daemon() {
 	pack nfcomms "$(needs_libc "$tree"/usr/bin/*)"
 }
 
+headers() {
+	local tree=$work/nfcomms-dev doc=$work/nfcomms-dev/usr/share/doc/nfcomms-dev
+	install -Dm644 -t "$tree/usr/include/nfcomms" firmware/nfc_abi.h firmware/nfc_fw.h firmware/nfc_log.h
+	install -Dm644 -t "$tree/usr/share/pkgconfig" deploy/debian/nfcomms-dev/nfcomms-program.pc
+	sed -i "s/@VERSION@/$package_version/" "$tree/usr/share/pkgconfig/nfcomms-program.pc"
+	install -Dm644 -t "$doc" docs/programs.md
+	install -Dm644 -t "$doc/examples/checksum" examples/program/device/checksum.c
+	pack nfcomms-dev ""
+}
+
 libraries() {
 	local all=$work/library lib=usr/lib/$triplet run=$work/libnfcomms1 dev=$work/libnfcomms-dev
 	make -s -C kmod/lib install BUILD="$work/build" DESTDIR="$all" PREFIX=/usr LIBDIR="/$lib" \
@@ -114,4 +124,5 @@ libraries() {
 }
 
 daemon
+headers
 libraries

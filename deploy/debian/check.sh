@@ -128,7 +128,7 @@ offline() { rpm --root "$root" --dbpath /tmp/rpm --nodeps "$@"; }
 left >"$work/before"
 check "an rpm package is installed" offline -i "$work"/rpm/*.rpm
 check "it has its user, and its programs run" chroot "$root" sh -c 'getent passwd nfcomms && getent group nfcomms-metrics && nfctl version --client && nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml'
-check "it is removed" offline -e nfcomms libnfcomms1 libnfcomms-devel
+check "it is removed" offline -e nfcomms nfcomms-devel libnfcomms1 libnfcomms-devel
 chroot "$root" sh -c 'userdel nfcomms; groupdel nfcomms-metrics; groupdel nfcomms-dev' >/dev/null 2>&1 || true # as purge of the other does
 # Folders for completions, which a system of rpm packages has of its own, stay when they are empty.
 rmdir "$root"/usr/share/{fish/vendor_completions.d,fish,zsh/site-functions} 2>/dev/null || true
@@ -202,6 +202,9 @@ check "it kept the changed configuration" inside "cmp $file /src/good.yaml && nf
 check "it reboots" reboot
 check "the daemon is there after a reboot" until_ inside 'runuser -u alice nfctl list | grep -qE "^sim1 +ready"'
 check "and its metrics, for their group" scrape nfcomms-metrics
+
+program() { inside 'apt install ./bin/nfcomms-dev_*.deb && cd /tmp && nfctl program build /usr/share/doc/nfcomms-dev/examples/checksum checksum.so && nfctl load sim0 checksum.so && gcc -o checksum.so $(pkg-config --cflags nfcomms-program) /usr/share/doc/nfcomms-dev/examples/checksum/checksum.c $(pkg-config --libs nfcomms-program) && nfctl load sim0 checksum.so && rm checksum.so && apt purge nfcomms-dev'; }
+check "a device program is built without Go, and loaded" program
 
 check "removed, it leaves the configuration alone" inside "apt remove nfcomms && test -e $file && ! systemctl is-active nfcommsd && test ! -e /usr/bin/nfctl"
 check "the page's repository" literally repository

@@ -62,5 +62,6 @@ convert() {
 }
 
 convert nfcomms nfcomms
+convert nfcomms-dev nfcomms-devel
 convert libnfcomms1 libnfcomms1
 convert libnfcomms-dev libnfcomms-devel
