@@ -33,7 +33,7 @@ func (d *doctor) socket(ctx context.Context) []findingRecord {
 	case errors.Is(err, fs.ErrNotExist):
 		return one(statusError, path+" is not there", "start nfcommsd, or mend --address")
 	case errors.Is(err, fs.ErrPermission):
-		return one(statusError, path+": this user may not look into its folder", "usermod -aG "+socketGroup+" USER, then log in again")
+		return one(statusError, path+": this user may not look into its folder", letIn(d.path(path), "USER"))
 	case err != nil:
 		return one(statusError, err.Error(), "mend --address")
 	case st.Mode().Type() != fs.ModeSocket:
@@ -42,7 +42,7 @@ func (d *doctor) socket(ctx context.Context) []findingRecord {
 	o := ownerOf(st)
 	text := fmt.Sprintf("%s has mode %04o, user %d, group %d", path, st.Mode().Perm(), o.uid, o.gid)
 	if !d.may(st, 0o2) {
-		return one(statusError, text+": this user may not open it", "usermod -aG "+socketGroup+" USER, then log in again")
+		return one(statusError, text+": this user may not open it", letIn(d.path(path), "USER"))
 	}
 	err = probeUnix(ctx, d.path(path), d.trusts)
 	if untrusted := (*untrustedError)(nil); errors.As(err, &untrusted) {

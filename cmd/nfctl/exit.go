@@ -77,8 +77,7 @@ type unreachableError struct {
 
 func (e *unreachableError) Error() string {
 	if errors.Is(e.reason, fs.ErrPermission) {
-		return fmt.Sprintf("no server at %s: %v (\"sudo usermod -aG nfcomms $USER\" lets you connect to that of the package, after the next login)",
-			e.address, e.reason)
+		return fmt.Sprintf("no server at %s: %v (%s)", e.address, e.reason, letIn(unixPath(e.address), "$USER"))
 	}
 	return fmt.Sprintf("no server at %s: %v (start nfcommsd, name another with --address, or use --device sim:; nfctl doctor says more)",
 		e.address, e.reason)

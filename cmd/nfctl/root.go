@@ -81,7 +81,11 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	return fmt.Errorf("unknown command %q%s", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
+	like := didYouMean(cmd.SuggestionsFor(args[0]))
+	if like == "" {
+		like = fmt.Sprintf(" (%s --help shows all)", cmd.CommandPath())
+	}
+	return fmt.Errorf("unknown command %q%s", args[0], like)
 }
 
 // didYouMean is the end of an error about a name that is not there.

@@ -4,23 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// suggestDevice adds to the error about a device that is not there the names that
-// are spelled like the one that was given.
+// mostNamed is how many devices an error names.
+const mostNamed = 8
+
+// suggestDevice adds names to the error about a device that is not there, or cannot be: those that are
+// spelled like the given one, or else all.
 func suggestDevice(ctx context.Context, c *control.Client, args []string, err error) error {
-	if !errors.Is(err, control.ErrNoDevice) {
+	if bad := malformedDevice(args, err); bad != nil {
+		err = usageError{bad}
+	} else if !errors.Is(err, control.ErrNoDevice) {
 		return err
 	}
 	devices, failed := listDevices(ctx, c)
 	if failed != nil {
 		return err
 	}
-	var like []string
+	var like, all []string
 	for _, d := range devices {
 		name := deviceID(d.GetName())
+		all = append(all, name)
 		for _, arg := range args {
 			if n := distance(deviceID(arg), name); n > 0 && n <= max(1, len(name)/3) {
 				like = append(like, name)
@@ -28,10 +37,30 @@ func suggestDevice(ctx context.Context, c *control.Client, args []string, err er
 			}
 		}
 	}
-	if len(like) == 0 {
-		return err
+	switch {
+	case len(like) > 0:
+		return fmt.Errorf("%w%s", err, didYouMean(like))
+	case len(all) == 0:
+		return fmt.Errorf("%w (the server has none)", err)
+	case len(all) > mostNamed:
+		return fmt.Errorf("%w (nfctl list shows the %d that there are)", err, len(all))
 	}
-	return fmt.Errorf("%w%s", err, didYouMean(like))
+	return fmt.Errorf("%w (there are: %s)", err, strings.Join(all, ", "))
+}
+
+// malformedDevice returns what is wrong with the argument that an error is about, if no device can have
+// such a name.
+func malformedDevice(args []string, err error) error {
+	for _, arg := range args {
+		bad := control.CheckDevice(deviceID(arg))
+		if bad == nil || !errors.Is(err, nfcomms.ErrInvalid) {
+			continue
+		}
+		if text := err.Error(); text == bad.Error() || strings.Contains(text, strconv.Quote(deviceName(arg))) {
+			return bad
+		}
+	}
+	return nil
 }
 
 // distance is the number of letters to change, add or leave out between two

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 
 	"github.com/nfcomms/nfcomms/internal/fdpass"
@@ -81,4 +82,33 @@ func dialUnix(ctx context.Context, path string, trusts func(uid uint32) bool) (n
 		return nil, err
 	}
 	return conn, nil
+}
+
+// letIn returns what lets a user connect to a socket whose mode does not: to join its group, or that of
+// its folder, which the administrator of the server chose.
+func letIn(path, who string) string {
+	for _, file := range []string{path, filepath.Dir(path)} {
+		st, err := os.Stat(file)
+		if err != nil {
+			continue
+		}
+		right := fs.FileMode(0o020)
+		if st.IsDir() {
+			right = 0o010
+		}
+		if gid := ownerOf(st).gid; st.Mode()&right != 0 && gid >= 0 {
+			return fmt.Sprintf("sudo usermod -aG %s %s, then log in again", groupName(gid), who)
+		}
+		return fmt.Sprintf("%s has mode %04o, which keeps all groups out: socket.mode and socket.group of the server's configuration", file, st.Mode().Perm())
+	}
+	return fmt.Sprintf("sudo usermod -aG %s %s, then log in again, if it is the package's", socketGroup, who)
+}
+
+// groupName returns the name of a group, or its number.
+func groupName(gid int) string {
+	number := strconv.Itoa(gid)
+	if g, err := user.LookupGroupId(number); err == nil {
+		return g.Name
+	}
+	return number
 }

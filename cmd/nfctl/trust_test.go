@@ -3,7 +3,9 @@ package main
 import (
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +77,21 @@ func TestTheUsersOwnSocket(t *testing.T) {
 	require.Equal(t, "unix://"+path, control.Address())
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	require.Empty(t, control.UserSocket())
+}
+
+// TestLetIn names the group that the administrator chose, of the socket or else of its folder.
+func TestLetIn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	require.NoError(t, os.Mkdir(dir, 0o750))
+	path := filepath.Join(dir, "s")
+	own, err := user.LookupGroupId(strconv.Itoa(os.Getegid()))
+	require.NoError(t, err)
+	join := "sudo usermod -aG " + own.Name + " USER, then log in again"
+	require.Equal(t, join, letIn(path, "USER"), "the folder's")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.Contains(t, letIn(path, "USER"), path+" has mode 0600, which keeps all groups out")
+	require.NoError(t, os.Chmod(path, 0o660))
+	require.Equal(t, join, letIn(path, "USER"))
+	require.Contains(t, letIn("/nowhere/at/all", "USER"), socketGroup)
+	require.Equal(t, "4711471", groupName(4711471))
 }

@@ -103,7 +103,7 @@ type Device struct {
 // internal/sim has their ranges:
 //
 //	managers=8        mailboxes, each with a read and a write manager
-//	islands=1         threads that run managers and processes
+//	islands=1         threads that run managers and processes: with one all processes take turns
 //	microengines=8    per island
 //	contexts=8        processes per microengine
 //	channels=65536    target ids are below this
