@@ -23,6 +23,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/beside"
 	"github.com/nfcomms/nfcomms/internal/pattern"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
@@ -213,6 +215,30 @@ func TestDeviceKilled(t *testing.T) {
 		require.NoError(t, echo(t.Context(), port(t, dev, "loopback"), region.Bytes(), round))
 	}
 	require.EqualValues(t, 1, dev.Stats().Regions)
+}
+
+// TestBlockedCallsEndSoon: calls that are blocked when the device process dies end at once.
+func TestBlockedCallsEndSoon(t *testing.T) {
+	e := bridgetest.NewEnv(t)
+	path := filepath.Join(t.TempDir(), "s")
+	device := startChild(t, "device", "--shm", path, "--beat", "60s")
+	dev := openShared(t, path)
+	region, err := dev.Alloc(1 << 20)
+	require.NoError(t, err)
+	var hold [5]bridge.Channel
+	for i := range hold {
+		hold[i] = port(t, dev, "hold")
+	}
+	calls := map[string]func() error{
+		"send":                 func() error { return hold[0].Send(e.Ctx(), []byte("x")) },
+		"receive":              func() error { _, err := hold[1].Receive(e.Ctx(), make([]byte, abi.PayloadSize)); return err },
+		"transfer of a region": func() error { return hold[2].SendInd(e.Ctx(), region.Bytes()) },
+		"transfer":             func() error { return hold[3].SendInd(e.Ctx(), make([]byte, 1<<20)) },
+		"transfer back":        func() error { return hold[4].ReceiveInd(e.Ctx(), make([]byte, 1<<20)) },
+	}
+	for name, err := range beside.Ends(t, calls, func() { e.UntilBlocked(dev, len(calls)) }, device.kill) {
+		require.ErrorIs(t, err, bridge.ErrDeviceLost, name)
+	}
 }
 
 // TestSharedEnds: SIGTERM ends the device and its socket.

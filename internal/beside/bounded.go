@@ -274,6 +274,40 @@ func (c *clock) now() time.Duration {
 
 func (c *clock) stop() { close(c.ended) }
 
+// Visible is the time in which a blocked call ends once the death of its peer can be seen.
+const Visible = 100 * time.Millisecond
+
+// Ends starts calls, waits until they are blocked, and has their peer die. It fails if one of them
+// has not returned when this process has had a processor for Visible after that, and returns their
+// errors by name.
+func Ends(t *testing.T, calls map[string]func() error, blocked func(), die func()) map[string]error {
+	t.Helper()
+	type end struct {
+		name string
+		err  error
+	}
+	ends := make(chan end, len(calls))
+	for name, call := range calls {
+		go func() { ends <- end{name, call()} }()
+	}
+	blocked()
+	die()
+	c := newClock()
+	defer c.stop()
+	errs := make(map[string]error)
+	for len(errs) < len(calls) {
+		select {
+		case e := <-ends:
+			errs[e.name] = e.err
+		case <-time.After(tick):
+		}
+		if late := c.now(); late > Visible && len(errs) < len(calls) {
+			t.Fatalf("only %d of %d calls have ended %v after the death of their peer", len(errs), len(calls), late)
+		}
+	}
+	return errs
+}
+
 // in makes the arguments of a method.
 func (w *World) in(ctx context.Context, m method) (in []reflect.Value) {
 	for i := range m.call.Type().NumIn() {

@@ -12,9 +12,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/internal/beside"
 )
 
 // children are the parts that another process plays.
@@ -241,6 +246,56 @@ func TestWriterKilled(t *testing.T) {
 		after, err := r.Stats()
 		require.NoError(t, err)
 		require.Equal(t, before.Generation+1, after.Generation)
+	}
+}
+
+// TestBlockedCallsEndSoon: a call that is blocked when the other side dies ends at once, however it
+// waits.
+func TestBlockedCallsEndSoon(t *testing.T) {
+	for _, wait := range []Wait{Adaptive, Yield, Park} {
+		for name, write := range map[string]func(context.Context, *Writer) error{
+			"commit": func(ctx context.Context, w *Writer) error { return w.Commit(ctx, 8) },
+			"flush":  func(ctx context.Context, w *Writer) error { return w.Flush(ctx) },
+		} {
+			t.Run(fmt.Sprint(wait, name), func(t *testing.T) {
+				ctx := background(t)
+				there := create(t, Config{Packets: 3, PacketSize: os.Getpagesize(), Wait: wait})
+				back, err := Create(there.Name()+"-back", Config{Packets: 3, PacketSize: os.Getpagesize(), Wait: wait})
+				require.NoError(t, err)
+				defer back.Close()
+				cmd, _ := child(t, "echo", there.Name())
+				w, err := there.Writer(ctx)
+				require.NoError(t, err)
+				d, err := back.Reader(ctx)
+				require.NoError(t, err)
+				require.NoError(t, w.Write(ctx, []byte("here")))
+				_, err = d.Peek(ctx)
+				require.NoError(t, err)
+				require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+				require.NoError(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil))
+				d.Release()
+				full := false
+				for !full {
+					require.NotNil(t, w.Reserve())
+					ok, err := w.TryCommit(8)
+					require.NoError(t, err)
+					full = !ok
+				}
+				for name, err := range beside.Ends(t, map[string]func() error{
+					"peek":  func() error { _, err := d.Peek(ctx); return err },
+					"write": func() error { return write(ctx, w) },
+				}, func() {
+					for wait != Yield && (d.mine.parked.Load() == 0 || w.mine.parked.Load() == 0) {
+						runtime.Gosched()
+					}
+				}, func() {
+					require.NoError(t, cmd.Process.Kill())
+					_ = cmd.Wait() // it was killed
+				}) {
+					require.ErrorIs(t, err, ErrPeerDied, name)
+				}
+			})
+		}
 	}
 }
 
