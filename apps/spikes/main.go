@@ -12,6 +12,9 @@
 // has the time of sends and of receives, which overlap here: wtimes is the waiting for
 // others in the exchange, xtimes the rest of it.
 //
+// With --overlap a step is computed while the spikes of the one before are exchanged, as a
+// simulator may whose connections have delays of two steps.
+//
 // Algorithms whose names end in "-l" deliver each package inside of the exchange, as it
 // arrives.
 //
@@ -114,6 +117,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	f.DurationVar(&s.delay.PerByte, "delay-byte", 0, "`time` that gathering algorithms wait for each byte gathered, between sizes and data")
 	f.DurationVar(&s.delay.PerMember, "delay-member", 0, "`time` that they wait for each member")
 	f.BoolVar(&s.delay.Random, "delay-random", false, "draw the waiting from zero to twice that time")
+	f.BoolVar(&s.overlap, "overlap", false, "compute the next step while spikes are exchanged: connections have a delay of two steps")
 	f.StringVar(&s.out, "out", "", "`folder` for the report's files")
 	f.StringVar(&s.preset, "preset", "", "`preset`: paper for 2 × 2 M cells with 1,000 connections each")
 	f.BoolVar(&s.force, "force", false, "run a preset that wants much memory")

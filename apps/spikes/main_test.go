@@ -41,6 +41,18 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
+// TestOverlap: exchanges beside which the next step is computed carry the same events, with each kind
+// of algorithm.
+func TestOverlap(t *testing.T) {
+	_, plain, _ := spikes(t, small+"--members 4")
+	for _, algorithm := range []string{"auto", "isend-l", "allgather", "ssend"} {
+		code, out, errs := spikes(t, small+"--members 4 --overlap --algorithm "+algorithm)
+		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, strings.Split(plain, "\n")[1], strings.Split(out, "\n")[1], algorithm)
+		require.Contains(t, out, "computing, not hidden")
+	}
+}
+
 // TestProcesses: members in processes exchange the same events as in one.
 func TestProcesses(t *testing.T) {
 	code, here, errs := spikes(t, small+"--members 4")

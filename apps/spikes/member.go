@@ -26,8 +26,8 @@ type member struct {
 	sum     uint64             // of the hashes of all spikes received
 	wrong   error              // the first spike that is not one of its cell
 
-	out   []group.Batch[spike] // by rank
-	times []sample             // by step
+	out   [2][]group.Batch[spike] // of a step and the next, by rank
+	times []sample                // by step
 
 	handled bool                // the algorithm has a handler,
 	handle  func(group.Package) // which gets each package of a step as it arrives
@@ -51,10 +51,8 @@ func (m *member) simulate(ctx context.Context) (*result, error) {
 		return nil, err
 	}
 	begun := time.Now()
-	for step := range m.millis {
-		if err := m.step(ctx, step); err != nil {
-			return nil, err
-		}
+	if err := m.steps(ctx); err != nil {
+		return nil, err
 	}
 	return m.collect(ctx, time.Since(begun))
 }
@@ -89,7 +87,9 @@ func (m *member) wire(ctx context.Context) error {
 			m.ranks[e.GID-m.first] = append(m.ranks[e.GID-m.first], int32(b.Rank))
 		}
 	}
-	m.out = make([]group.Batch[spike], m.members)
+	for i := range m.out {
+		m.out[i] = make([]group.Batch[spike], m.members)
+	}
 	return nil
 }
 
@@ -119,21 +119,47 @@ func (m *member) schedule(cell int32) {
 	m.due[at] = append(m.due[at], cell)
 }
 
-// step fires the cells that are due, exchanges the spikes and delivers those that
-// come: the delay of a connection is one step.
-func (m *member) step(ctx context.Context, step int) error {
-	begun := time.Now()
-	var s sample
-	for rank := range m.out {
-		m.out[rank].Events = m.out[rank].Events[:0]
+// steps makes all steps: cells that are due fire, their spikes are exchanged, and those that arrive
+// are delivered. The delay of a connection is one step; or two, and then the next step is computed
+// while the spikes of this one are exchanged.
+func (m *member) steps(ctx context.Context) error {
+	m.times = make([]sample, m.millis)
+	for step := range m.millis {
+		begun := time.Now()
+		if !m.overlap || step == 0 {
+			m.fire(step)
+		}
+		exchanged := make(chan error, 1)
+		exchange := func() { exchanged <- m.exchange(ctx, step) }
+		if m.overlap {
+			go exchange()
+			if step+1 < m.millis {
+				m.fire(step + 1)
+			}
+		} else {
+			exchange()
+		}
+		if err := <-exchanged; err != nil {
+			return err
+		}
+		m.times[step].Total = micros(time.Since(begun))
+	}
+	return nil
+}
+
+// fire lets the cells fire that are due in a step, and collects their spikes.
+func (m *member) fire(step int) {
+	out := m.out[step%2]
+	for rank := range out {
+		out[rank].Events = out[rank].Events[:0]
 	}
 	due := &m.due[step%len(m.due)]
 	for _, cell := range *due {
 		e := spike{m.first + uint64(cell), m.next[cell]}
 		for _, rank := range m.ranks[cell] {
-			m.out[rank].Events = append(m.out[rank].Events, e)
+			out[rank].Events = append(out[rank].Events, e)
 		}
-		s.Out++
+		m.times[step].Out++
 		m.fired[cell]++
 		m.next[cell] = m.fires(e.GID, m.fired[cell], e.Time)
 	}
@@ -142,10 +168,15 @@ func (m *member) step(ctx context.Context, step int) error {
 	for _, cell := range fired {
 		m.schedule(cell)
 	}
+}
+
+// exchange exchanges the spikes of a step, and delivers those that arrive.
+func (m *member) exchange(ctx context.Context, step int) error {
+	s := &m.times[step]
 	before := m.g.Stats()
 	exchanging := time.Now()
 	m.handle = func(p group.Package) { s.In += m.deliverAll(step, p.Rank, spikesOf(p.Data)) }
-	in, err := group.Exchange(ctx, m.g, some(m.out))
+	in, err := group.Exchange(ctx, m.g, some(m.out[step%2]))
 	m.handle = nil
 	if err != nil {
 		return err
@@ -158,12 +189,7 @@ func (m *member) step(ctx context.Context, step int) error {
 	for _, b := range in {
 		s.In += m.deliverAll(step, b.Rank, b.Events)
 	}
-	if m.wrong != nil {
-		return m.wrong
-	}
-	s.Total = micros(time.Since(begun))
-	m.times = append(m.times, s)
-	return nil
+	return m.wrong
 }
 
 // spikesOf returns the spikes of a package.

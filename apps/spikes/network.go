@@ -15,6 +15,7 @@ type network struct {
 	members     int // half of them have one population, half the other
 	millis      int // biological milliseconds, a step each
 	seed        uint64
+	overlap     bool // the delay of a connection is two steps, so that computing overlaps with exchanges
 }
 
 // Cells fire every 20 to 40 ms: 30 times a second and a little more.

@@ -65,11 +65,15 @@ func (r *result) print(w io.Writer) {
 	total := r.intervals(func(s sample) float64 { return s.Total })
 	compute := r.intervals(func(s sample) float64 { return s.Total - s.Exchange })
 	spikes := r.intervals(func(s sample) float64 { return float64(s.Out) })
+	computing := "computing"
+	if r.overlap {
+		computing = "computing, not hidden"
+	}
 	fmt.Fprintln(w, "per interval, over the members     mean       maximum")
 	for _, row := range []struct {
 		name string
 		list []interval
-	}{{"total", total}, {"computing", compute}} {
+	}{{"total", total}, {computing, compute}} {
 		var mean, most float64
 		for _, i := range row.list {
 			mean += i.mean / float64(len(row.list))
