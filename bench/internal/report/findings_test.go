@@ -132,16 +132,21 @@ func TestBuildsItem(t *testing.T) {
 
 // TestPairsItem: the first row is held against the last.
 func TestPairsItem(t *testing.T) {
+	three := 9.8e6 // 10 GB/s are 9,765,625 KiB/s
 	pairs := func(net, mean, sd float64) PaperItem {
 		rows := make([]hmf.Row, len(hmf.PaperMulti))
 		rows[0] = hmf.Row{NetKiB: 100e6, MS: stat.Stat{Mean: 10, SD: 1}}
+		rows[2] = hmf.Row{GrossKiB: three}
 		rows[len(rows)-1] = hmf.Row{NetKiB: net, MS: stat.Stat{Mean: mean, SD: sd}}
 		return multiItem(rows)
 	}
-	require.Equal(t, "sss", results(pairs(101e6, 11, 1.2)))
-	require.Equal(t, "dss", results(pairs(99e6, 11, 1.2)))
-	require.Equal(t, "sds", results(pairs(101e6, 9, 1)))
-	require.Equal(t, "ssd", results(pairs(101e6, 11, 1.05)))
+	require.Equal(t, "ssss", results(pairs(101e6, 11, 1.2)))
+	require.Equal(t, "dsss", results(pairs(99e6, 11, 1.2)))
+	require.Equal(t, "sdss", results(pairs(101e6, 9, 1)))
+	require.Equal(t, "ssds", results(pairs(101e6, 11, 1.05)))
+	three = 9.7e6
+	require.Equal(t, "sssd", results(pairs(101e6, 11, 1.2)))
+	require.Equal(t, [3]float64{9765625, -1, 9.7e6}, cells(pairs(101e6, 11, 1.2).Rows[20]))
 	item := pairs(101e6, 11, 1.2)
 	require.Equal(t, [3]float64{4.234499, -1, 11}, cells(item.Rows[16]))
 	require.InDeltaSlice(t, []float64{102.4, 103.424}, []float64{item.plot.Series[0].Y[0], item.plot.Series[0].Y[4]}, 1e-9)

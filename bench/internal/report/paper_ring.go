@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,6 +160,9 @@ func buildsItem(rows []hmf.Row, missing []string) PaperItem {
 	return item
 }
 
+// ringTarget is the rate that suffices for HMF, in bytes a second.
+const ringTarget = 10e9
+
 // multiItem holds several pairs against the report's.
 func multiItem(rows []hmf.Row) PaperItem {
 	item := PaperItem{
@@ -175,10 +179,13 @@ func multiItem(rows []hmf.Row) PaperItem {
 		item.plot.Add("the paper's machine", float64(paper.Pairs), paper.NetKiB*1024/1e9)
 	}
 	few, many := rows[0], rows[len(rows)-1]
+	trade, target := slices.IndexFunc(hmf.PaperMulti, func(r hmf.Row) bool { return r.Pairs == 3 }), ringTarget/1024.0
+	item.Rows = append(item.Rows, PaperRow{What: "what suffices for HMF, beside 3 pairs", Unit: "KiB/s gross", Paper: number(target), Measured: number(rows[trade].GrossKiB)})
 	item.Findings = []PaperFinding{
 		shape("more pairs carry more together (the paper: on 8 processors)", many.NetKiB > few.NetKiB, "6 pairs over one: %.2f", many.NetKiB/few.NetKiB),
 		shape("the time of a package grows with the pairs", many.MS.Mean > few.MS.Mean, "%.1f times", many.MS.Mean/few.MS.Mean),
 		shape("its spread grows faster than its mean", hmf.Relative(many) > hmf.Relative(few), "%.1f times", hmf.Relative(many)/hmf.Relative(few)),
+		shape("three pairs carry the 10 GB/s that suffice for HMF", rows[trade].GrossKiB >= target, "%.1f GB/s gross", rows[trade].GrossKiB*1024/1e9),
 	}
 	return item
 }
