@@ -31,6 +31,8 @@ type Report struct {
 	Skews []papers.Skewed `json:"skews,omitempty"`
 	// Tori are networks of as many nodes in three dimensions and in five.
 	Tori []papers.Torus `json:"tori,omitempty"`
+	// Memories are updates of the sketches in each type of device memory.
+	Memories []Memory `json:"memories,omitempty"`
 	// Transfers are those of a card by its capabilities.
 	Transfers []Transfer `json:"transfers,omitempty"`
 }
@@ -48,6 +50,38 @@ type Link struct {
 	Formula    float64 `json:"e3_formula"`
 	Classic    float64 `json:"e3_classic_simulated"`
 	Cumulative float64 `json:"e3_cumulative_simulated"`
+}
+
+// Memory is what eight updates cost in a type of memory, in cycles.
+type Memory struct {
+	papers.Memory
+	One   papers.Cycles `json:"one_context"`
+	Eight papers.Cycles `json:"eight_contexts"`
+}
+
+// modelMemories simulates the updates in each type.
+func modelMemories() (list []Memory) {
+	for _, mem := range papers.Memories {
+		m := papers.PaperContexts.In(mem)
+		one, _ := m.Simulate(8, 1) // a valid configuration has no error
+		eight, _ := m.Simulate(8, 8)
+		list = append(list, Memory{mem, one, eight})
+	}
+	return list
+}
+
+// tableOfMemories writes them.
+func (r *Report) tableOfMemories(w io.Writer) {
+	if len(r.Memories) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\n8 updates by the type of memory; latencies but that of CLS are assumed")
+	t := texttable.Numbers("memory", "cycles an access", "1 context", "asleep", "8 contexts", "asleep", "fewer")
+	for _, m := range r.Memories {
+		t.Add(m.Type, fmt.Sprintf("%d to %d", m.Least, m.Most), fmt.Sprint(m.One.Total()), fmt.Sprint(m.One.Sleep),
+			fmt.Sprint(m.Eight.Total()), fmt.Sprint(m.Eight.Sleep), fmt.Sprintf("%.0f %%", 100*(1-float64(m.Eight.Total())/float64(m.One.Total()))))
+	}
+	t.Write(w)
 }
 
 // modelCycles makes the simulated efficiencies good to three digits.
@@ -74,7 +108,8 @@ report and with credits that count what was consumed; --yellow is the FIFO's lev
 which the former resumes, which matters where a word is read less often than one is sent
 (--read-every); then no efficiency exceeds the reader's. It lists what the report measured, too. The family path also counts slots,
 round trips and register reads of transfers to a card, by the capabilities of the device
-ABI: registers take 0.8 µs to read, 64 lists may be on their way.
+ABI: registers take 0.8 µs to read, 64 lists may be on their way. The family contexts also has
+the updates in each type of device memory.
 
 Nothing is measured and no device is opened.`,
 		Example: `  nfbench model
@@ -121,6 +156,9 @@ func modelReport(families []string, far Reader) (*Report, error) {
 	}
 	if wanted(papers.FamilyPath) {
 		r.Transfers = modelTransfers()
+	}
+	if wanted(papers.FamilyContexts) {
+		r.Memories = modelMemories()
 	}
 	if wanted(papers.FamilyExchange) {
 		r.Tori = []papers.Torus{papers.TorusOf(8, 8, 16), papers.TorusOf(4, 4, 4, 4, 4), papers.TorusOf(32, 32, 32), papers.TorusOf(8, 8, 8, 8, 8)}
@@ -177,6 +215,7 @@ func (r *Report) Table(w io.Writer) {
 		fmt.Fprintln(w)
 		writeTransfers(w, r.Transfers)
 	}
+	r.tableOfMemories(w)
 	r.tableOfTori(w)
 	if len(r.Links) == 0 {
 		return

@@ -47,6 +47,9 @@ func TestModelTable(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "M29")
+	out = clitest.MustRun(t, "model", "contexts")
+	require.Regexp(t, `\nCLS +25 to 50 +1126 +600 +614 +40 +45 %\n`, out)
+	require.Contains(t, out, "\nEMEM ")
 	out = clitest.MustRun(t, "model", "exchange")
 	require.Contains(t, out, "0.9999999998")
 	require.Regexp(t, `\n8x8x16 +3 +1024 +8\.01 +16 +128\n4x4x4x4x4 +5 +1024 +5\.00 +10 +512\n`, out)

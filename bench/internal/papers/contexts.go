@@ -19,6 +19,23 @@ type Contexts struct {
 // published; the overheads are what its runs of eight updates took beyond that.
 var PaperContexts = Contexts{Before: 44, Between: 5, Latency: [2]int{37, 38}, Overhead: 134, Switch: 6}
 
+// Memory is a type of device memory, and the cycles that an access to it takes.
+type Memory struct {
+	Type        string `json:"type"`
+	Least, Most int
+}
+
+// Memories are the types, the smallest first. The paper prints the latency of CLS, and that those of
+// larger types are longer; how long is assumed, as programmers of such processors have it.
+var Memories = []Memory{{"CLS", 25, 50}, {"CTM", 50, 100}, {"IMEM", 150, 250}, {"EMEM", 150, 500}}
+
+// In returns the same update with both memory operations in a type of memory, of mean latency.
+func (m Contexts) In(mem Memory) Contexts {
+	sum := mem.Least + mem.Most
+	m.Latency = [2]int{sum / 2, sum - sum/2}
+	return m
+}
+
 // Cycles splits a run in what was computed and what was slept.
 type Cycles struct {
 	Compute, Sleep int

@@ -213,6 +213,24 @@ func TestHockneyShapes(t *testing.T) {
 	require.Zero(t, fit.T0, "no start-up before the start")
 }
 
+// TestMemories: an update in CLS is the paper's; one in slower memory takes longer, by all of the
+// latency on one context, and by less on eight.
+func TestMemories(t *testing.T) {
+	require.Equal(t, PaperContexts, PaperContexts.In(Memories[0]))
+	before := [2]int{}
+	for _, mem := range Memories {
+		for i, contexts := range []int{1, 8} {
+			got, err := PaperContexts.In(mem).Simulate(8, contexts)
+			require.NoError(t, err)
+			require.Greater(t, got.Total(), before[i], "%s on %d", mem.Type, contexts)
+			before[i] = got.Total()
+		}
+		one, _ := PaperContexts.In(mem).Simulate(8, 1)
+		require.Equal(t, 8*(mem.Least+mem.Most), one.Sleep)
+	}
+	require.Less(t, before[1], before[0]/3)
+}
+
 // TestContextsHideLatency: the simulation agrees with the formula and with the
 // published runs within 1 %.
 func TestContextsHideLatency(t *testing.T) {
