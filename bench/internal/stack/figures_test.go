@@ -131,8 +131,13 @@ func TestCut(t *testing.T) {
 	s := stackWaterfall(1<<20, trace.Waterfall{})
 	require.Equal(t, cutOf(1<<20), s.Modelled)
 	var b strings.Builder
-	(&Report{Waterfalls: []Waterfall{s}}).tableOfLayers(&b)
-	require.Regexp(t, `1 MiB +h2d .* 256 +43 +4096`, b.String())
+	r := &Report{Waterfalls: []Waterfall{s, {Size: 5, Direction: "h2d"}}, Curves: []Curve{{
+		Path: stackGo, Mode: Sync, Memory: memoryHeap, Direction: "h2d", Points: []Point{{Size: 4, TheoryGBs: 9}, {Size: 1 << 20, TheoryGBs: 2}},
+	}}}
+	r.addTheory()
+	require.Equal(t, []int64{1 << 19, 0}, []int64{r.Waterfalls[0].TheoryNS, r.Waterfalls[1].TheoryNS})
+	r.tableOfLayers(&b)
+	require.Regexp(t, `1 MiB +h2d +524 µs .* 256 +43 +4096`, b.String())
 }
 
 // TestBufferFindings: each direction turns where the large buffer is twice as fast as the small one.

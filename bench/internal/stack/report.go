@@ -126,6 +126,7 @@ func (r *Report) conclude(ctx context.Context, rig *stackRig, touch float64) err
 			r.Curves = append(r.Curves, p.curve(rig.plan.Sizes, d, direction))
 		}
 	}
+	r.addTheory()
 	r.Gains = rig.gainTable()
 	r.Budgets = rig.budgetTable(func(direction string) *Curve { return r.At(Sync, direction) })
 	r.Beside = rig.besideTable()

@@ -53,10 +53,10 @@ What serves it without the kernel module is built by go where this module's sour
 is, and must be installed elsewhere. Without a compiler the report says so. There
 overlapped is nfcomms_submit, then nfcomms_events.
 
-Apart from what is timed some chunks of each size are traced, layer by layer, beside the
-page entries, lists and packets that a card would have, which are modelled. What that
-costs is measured with messages: two devices take turns, batch by batch, of which one
-is traced, one call in 64.
+Apart from what is timed some chunks of each size are traced, layer by layer, beside
+that theory and the page entries, lists and packets that a card would have, which are
+modelled. What that costs is measured with messages: two devices take turns, batch by
+batch, of which one is traced, one call in 64.
 
 Without flow control is no way to use a device: a device program of this benchmark
 takes each chunk as soon as it is offered, and overwrites what its reader has yet to

@@ -27,7 +27,8 @@ type Waterfall struct {
 	Calls     int     `json:"calls"`
 	Whole     TimeNS  `json:"whole"`
 	Dominant  string  `json:"dominant"`
-	Layers    []Layer `json:"layers"` // their means add up to that of the whole
+	Layers    []Layer `json:"layers"`    // their means add up to that of the whole
+	TheoryNS  int64   `json:"theory_ns"` // a call and memcpy, as the curves have it; 0 where they have no such size
 	Modelled  Cut     `json:"modelled"`
 }
 
@@ -93,10 +94,24 @@ func stackWaterfall(size int, w trace.Waterfall) Waterfall {
 	return s
 }
 
+// addTheory gives each waterfall the time that the curve of its direction has as theory.
+func (r *Report) addTheory() {
+	for i := range r.Waterfalls {
+		f := &r.Waterfalls[i]
+		if c := r.At(Sync, f.Direction); c != nil {
+			for _, p := range c.Points {
+				if p.Size == f.Size {
+					f.TheoryNS = int64(float64(p.Size) / p.TheoryGBs)
+				}
+			}
+		}
+	}
+}
+
 // tableOfLayers writes the medians of the layers, a row for each size and direction.
 func (r *Report) tableOfLayers(w io.Writer) {
 	fmt.Fprintf(w, "\nWhere the time of a chunk goes, synchronous, heap, median and share of each layer; clocks compared to ±%s; page entries, lists and packets of %d B are modelled\n", units.Duration(r.ClockErrorNS), cutPayload)
-	t := texttable.Numbers("chunk", "direction", "median", "p99", "most of it", "pages", "lists", "packets", "layers")
+	t := texttable.Numbers("chunk", "direction", "theory", "median", "p99", "most of it", "pages", "lists", "packets", "layers")
 	for _, f := range r.Waterfalls {
 		var layers []string
 		for _, l := range f.Layers {
@@ -104,7 +119,7 @@ func (r *Report) tableOfLayers(w io.Writer) {
 				layers = append(layers, fmt.Sprintf("%s %s %.0f %%", l.Layer, units.Duration(float64(l.Median)), 100*l.Share))
 			}
 		}
-		t.Add(cli.SizeText(f.Size), f.Direction, units.Duration(float64(f.Whole.Median)), units.Duration(float64(f.Whole.P99)), f.Dominant,
+		t.Add(cli.SizeText(f.Size), f.Direction, units.Duration(float64(f.TheoryNS)), units.Duration(float64(f.Whole.Median)), units.Duration(float64(f.Whole.P99)), f.Dominant,
 			fmt.Sprint(f.Modelled.Pages), fmt.Sprint(f.Modelled.Lists), fmt.Sprint(f.Modelled.Packets), strings.Join(layers, ", "))
 	}
 	t.Write(w)
