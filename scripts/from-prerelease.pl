@@ -84,7 +84,13 @@ sub convert {
 	$s =~ s{\bnfcomms\.(Fabric|HostWindow|LinkTest)\b}{fabric.$1}g;
 	$s =~ s{\bnfcomms\.WindowAccess\b}{fabric.Access}g;
 	$s =~ s{\bnfcomms\.Window(Read|Write)\b}{fabric.$1}g;
-	$s =~ s{($expr)\.Fabric\(\)}{fabric.Of($1)}g if $s =~ /\bnfcomms\./;
+	if ($s =~ /\bnfcomms\./) {
+		$s =~ s{($expr)\.Fabric\(\)}{fabric.Of($1)}g;
+		$s =~ s{($expr)\.(Programs|Running|Memory)\((?=ctx\b|\w+\.Context\(\))(?!$p\))}{"admin." . ($2 eq 'Memory' ? 'MemoryOf' : $2) . "($1#"}ge;
+		$s =~ s{($expr)#((?:ctx\b|\w+\.Context\(\)))}{$2, $1}g;
+		$s =~ s{($expr)\.(Channels|Halves)\(\)}{admin.$2($1)}g;
+	}
+	$s =~ s{\bnfcomms\.(Log|Telemetry|Time|CLS|CTM|IMEM|EMEM|Devices|Found|Memory|Half)\b}{admin.$1}g;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin fabric)) {
 		next if $s =~ m{pkg/nfcomms/$sub"} || $before =~ /(?<!\.)\b$sub\.[A-Z]/ || $s !~ /\b$sub\.[A-Z]/;
@@ -103,7 +109,7 @@ for my $file (@ARGV) {
 	my $line = 0;
 	for (split /\n/, $s) {
 		$line++;
-		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
+		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.Board\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
 		print "$file:$line: by hand, see CHANGELOG.md: $_\n";
 		$wrong = 1;
 	}

@@ -19,15 +19,16 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
 // targetNames are the services that every device has.
 var targetNames = map[string]nfcomms.Target{
 	"loopback":  nfcomms.Loopback,
-	"log":       nfcomms.Log,
-	"telemetry": nfcomms.Telemetry,
-	"time":      nfcomms.Time,
+	"log":       admin.Log,
+	"telemetry": admin.Telemetry,
+	"time":      admin.Time,
 }
 
 const targetHelp = `TARGET is the number of the far end, or the name of a service that every device

@@ -24,6 +24,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 func init() {
@@ -187,7 +188,7 @@ func (h *host) add(ctx context.Context, device string) error {
 		return err
 	}
 	h.own = append(h.own, dev)
-	for _, target := range []nfcomms.Target{nfcomms.Time, nfcomms.Loopback} {
+	for _, target := range []nfcomms.Target{admin.Time, nfcomms.Loopback} {
 		if _, err := dev.Subscribe(ctx, target); err != nil {
 			return err
 		}

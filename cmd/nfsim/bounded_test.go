@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/beside"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // TestBounded: every call ends soon after its context while the device process stands still. Its
@@ -242,7 +243,7 @@ func TestSharedDeviceStopped(t *testing.T) {
 		bridgetest.Call("receive", func() error { _, err := chs[1].Receive(e.Ctx(), make([]byte, 56)); return err }),
 		bridgetest.Call("transfer", func() error { return chs[2].SendInd(e.Ctx(), region.Bytes()) }),
 		bridgetest.Call("transfer of other memory", func() error { return chs[3].SendInd(e.Ctx(), make([]byte, 1<<20)) }),
-		bridgetest.Call("programs", func() error { _, err := dev.Programs(e.Ctx()); return err }),
+		bridgetest.Call("programs", func() error { _, err := admin.Programs(e.Ctx(), dev); return err }),
 	} {
 		require.ErrorIs(t, e.Wait(call), nfcomms.ErrDeviceLost)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
@@ -210,7 +211,7 @@ func (w *deviceWorld) bytes() []byte {
 }
 
 func (w *deviceWorld) target() nfcomms.Target {
-	list := []nfcomms.Target{nfcomms.Loopback, nfcomms.Log, nfcomms.Time, w.instance.Process.First, 999, fabric.Target(fabric.At(1, 0, 0), nfcomms.Loopback)}
+	list := []nfcomms.Target{nfcomms.Loopback, admin.Log, admin.Time, w.instance.Process.First, 999, fabric.Target(fabric.At(1, 0, 0), nfcomms.Loopback)}
 	if w.listener != nil {
 		list = append(list, w.listener.Target(), w.listener.Target())
 	}

@@ -57,7 +57,7 @@ var allowed = []struct {
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass", "internal/owners"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/nfcomms/internal/over", []string{"bridge", "bridge/abi", "internal/stamp"}, nil},
 	{"pkg/nfcomms/fabric", []string{"bridge", "bridge/abi", "pkg/nfcomms", "pkg/nfcomms/internal/over"}, nil},
-	{"pkg/nfcomms/admin", []string{"bridge", "pkg/nfcomms", "pkg/nfcomms/internal/over"}, nil},
+	{"pkg/nfcomms/admin", []string{"bridge", "bridge/abi", "pkg/nfcomms", "pkg/nfcomms/internal/over"}, nil},
 	{"pkg/nfcomms/pool", []string{"pkg/nfcomms"}, nil},
 	{"pkg/nfcomms/trace", []string{"internal/stamp", "pkg/nfcomms", "pkg/nfcomms/internal/over"}, nil},
 	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "internal/meter", "internal/region", "internal/stamp", "internal/fault", "pkg/nfcomms/internal/over"}, nil},

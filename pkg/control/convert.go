@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // describe fills in what an open device says of itself.
@@ -42,7 +43,7 @@ var barKinds = []nfcommsv1.Bar_Kind{
 }
 
 // board describes the card that a device is; nil for none.
-func board(b *nfcomms.Board) *nfcommsv1.Board {
+func board(b *bridge.Board) *nfcommsv1.Board {
 	if b == nil {
 		return nil
 	}
@@ -91,12 +92,12 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 
 // now fills in a channel's counters, and the calls that wait on it.
 func now(m *nfcommsv1.Channel, ch *nfcomms.Channel) {
-	halves := ch.Halves()
+	halves := admin.Halves(ch)
 	m.Stats = channelStats(ch.Stats())
 	m.H2D, m.D2H = half(halves.H2D), half(halves.D2H)
 }
 
-func half(h nfcomms.Half) *nfcommsv1.Half {
+func half(h admin.Half) *nfcommsv1.Half {
 	m := &nfcommsv1.Half{
 		State: nfcommsv1.Half_State(h.State), Closed: h.Closed, Transaction: h.Transaction,
 		Waiting: int32(h.Waiting), Queued: int32(h.Queued), Armed: int32(h.Armed),

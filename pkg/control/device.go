@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // device is one device of a server.
@@ -215,7 +216,7 @@ func (d *device) stateLocked() nfcommsv1.Device_State {
 		return nfcommsv1.Device_STATE_FAILED
 	case d.dev == nil:
 		return nfcommsv1.Device_STATE_OPENING
-	case d.draining && d.calls == 0 && len(d.dev.Channels()) == 0:
+	case d.draining && d.calls == 0 && len(admin.Channels(d.dev)) == 0:
 		return nfcommsv1.Device_STATE_DRAINED
 	case d.draining:
 		return nfcommsv1.Device_STATE_DRAINING

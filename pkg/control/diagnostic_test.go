@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 func diagnostics(t testing.TB, c *control.Client) *nfcommsv1.GetDiagnosticsResponse {
@@ -263,7 +264,7 @@ func TestPing(t *testing.T) {
 	for range 8 {
 		require.NoError(t, <-failed, "pings take turns")
 	}
-	_, err := dev.Subscribe(background(t), nfcomms.Time)
+	_, err := dev.Subscribe(background(t), admin.Time)
 	require.NoError(t, err)
 	_, err = ask()
 	require.ErrorIs(t, err, nfcomms.ErrBusy)

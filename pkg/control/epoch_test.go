@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // theChannel returns an open channel as the server shows it.
@@ -60,7 +61,7 @@ func TestChannelsOfAnEpochLeaveTheirPlaces(t *testing.T) {
 	c, app, _ := attachFlaky(t, o)
 	openChannel(t, c, loopback)
 	require.NoError(t, app.Reset(background(t)))
-	openChannel(t, c, control.ChannelName("nic0", nfcomms.Telemetry))
+	openChannel(t, c, control.ChannelName("nic0", admin.Telemetry))
 }
 
 // TestCheckMeetsAReset: a check whose epoch a reset ended asks the next one.
@@ -78,8 +79,8 @@ func TestCheckMeetsAReset(t *testing.T) {
 // TestOpenChannelTwice: a channel stays whose it is while a client fails to open it again.
 func TestOpenChannelTwice(t *testing.T) {
 	c, app, dev := attachFlaky(t, quick)
-	telemetry := control.ChannelName("nic0", nfcomms.Telemetry)
-	_, err := app.Subscribe(background(t), nfcomms.Telemetry)
+	telemetry := control.ChannelName("nic0", admin.Telemetry)
+	_, err := app.Subscribe(background(t), admin.Telemetry)
 	require.NoError(t, err)
 	openChannel(t, c, loopback)
 	for _, name := range []string{loopback, telemetry} {

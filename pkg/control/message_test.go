@@ -20,6 +20,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 func TestMessages(t *testing.T) {
@@ -107,7 +108,7 @@ func TestOwners(t *testing.T) {
 	dev := open(t, "sim:")
 	require.NoError(t, srv.Attach("nic0", dev))
 	ctx := background(t)
-	app, err := dev.Subscribe(ctx, nfcomms.Log)
+	app, err := dev.Subscribe(ctx, admin.Log)
 	require.NoError(t, err)
 	openChannel(t, c, loopback)
 	owners := make(map[uint32]nfcommsv1.Channel_Owner)
@@ -118,7 +119,7 @@ func TestOwners(t *testing.T) {
 	}
 	require.Equal(t, map[uint32]nfcommsv1.Channel_Owner{
 		uint32(nfcomms.Loopback): nfcommsv1.Channel_OWNER_SERVER,
-		uint32(nfcomms.Log):      nfcommsv1.Channel_OWNER_APPLICATION,
+		uint32(admin.Log):        nfcommsv1.Channel_OWNER_APPLICATION,
 	}, owners)
 	require.NoError(t, app.Send(ctx, []byte("untouched")))
 	_, err = dev.Subscribe(ctx, nfcomms.Loopback)
@@ -308,12 +309,12 @@ func TestListenersAreNamed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = dev.Dial(ctx, "thumbnails")
 	require.NoError(t, err)
-	_, err = dev.Subscribe(ctx, nfcomms.Log)
+	_, err = dev.Subscribe(ctx, admin.Log)
 	require.NoError(t, err)
 	names := make(map[uint32]string)
 	for ch, err := range c.ListChannels(ctx, nic0) {
 		require.NoError(t, err)
 		names[ch.Target] = ch.Listener
 	}
-	require.Equal(t, map[uint32]string{uint32(l.Target()): "thumbnails", uint32(nfcomms.Log): ""}, names)
+	require.Equal(t, map[uint32]string{uint32(l.Target()): "thumbnails", uint32(admin.Log): ""}, names)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // resetTimeout bounds a reset, which continues without its caller: a device must
@@ -95,7 +96,7 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 func ask(ctx context.Context, dev *nfcomms.Device) (nfcomms.Health, error) {
 	for {
 		epoch := dev.Info().Epoch
-		_, err := dev.Memory(ctx, nfcomms.CLS)
+		_, err := admin.MemoryOf(ctx, dev, admin.CLS)
 		var h nfcomms.Health
 		if err == nil {
 			h, err = dev.Health()
@@ -229,7 +230,7 @@ func (d *device) left() (calls, channels int, settled <-chan struct{}, err error
 	}
 	d.syncLocked()
 	d.publishLocked()
-	return d.calls, len(dev.Channels()), d.settled, nil
+	return d.calls, len(admin.Channels(dev)), d.settled, nil
 }
 
 // resume ends a drain.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
@@ -83,7 +84,7 @@ func (d *device) boundLocked(node string, most int) {
 // device is asked, as a heartbeat counts processes and names none.
 func (d *device) ended(ctx context.Context) {
 	for _, p := range d.processList() {
-		running, err := p.at.dev.Running(ctx, p.id)
+		running, err := admin.Running(ctx, p.at.dev, p.id)
 		if err != nil {
 			continue // the probe says why, or the node is lost
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // remote is a channel that a remote client opened. Its device's mu guards it.
@@ -184,7 +185,7 @@ func (d *device) remoteLocked(t nfcomms.Target) (*remote, error) {
 		}
 		return r, nil
 	}
-	for _, ch := range dev.Channels() {
+	for _, ch := range admin.Channels(dev) {
 		if ch.Target() == t {
 			return nil, fmt.Errorf("%q: %w", name, ErrNotOwned)
 		}
@@ -278,7 +279,7 @@ func (d *device) openLocked() map[nfcomms.Target]*nfcomms.Channel {
 	if d.dev == nil {
 		return open
 	}
-	for _, ch := range d.dev.Channels() {
+	for _, ch := range admin.Channels(d.dev) {
 		t := ch.Target()
 		_, soon := d.opening[t] // whose a new one is shows then
 		switch r := d.remote[t]; {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // deviceService implements nfcomms.v1.DeviceService.
@@ -141,7 +142,7 @@ func (v deviceService) ListPrograms(ctx context.Context, req *nfcommsv1.ListProg
 	if err != nil {
 		return nil, err
 	}
-	names, err := at.dev.Programs(ctx)
+	names, err := admin.Programs(ctx, at.dev)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // diagnosticService implements nfcomms.v1.DiagnosticService.
@@ -20,10 +21,10 @@ type diagnosticService struct {
 
 // memoryTypes are the memories of a device by their number.
 var memoryTypes = []nfcommsv1.Memory_Type{
-	nfcomms.CLS:  nfcommsv1.Memory_TYPE_CLS,
-	nfcomms.CTM:  nfcommsv1.Memory_TYPE_CTM,
-	nfcomms.IMEM: nfcommsv1.Memory_TYPE_IMEM,
-	nfcomms.EMEM: nfcommsv1.Memory_TYPE_EMEM,
+	admin.CLS:  nfcommsv1.Memory_TYPE_CLS,
+	admin.CTM:  nfcommsv1.Memory_TYPE_CTM,
+	admin.IMEM: nfcommsv1.Memory_TYPE_IMEM,
+	admin.EMEM: nfcommsv1.Memory_TYPE_EMEM,
 }
 
 // GetDiagnostics returns the health of a device, after a round trip to it.
@@ -58,7 +59,7 @@ func (v diagnosticService) GetDiagnostics(ctx context.Context, req *nfcommsv1.Ge
 func memories(ctx context.Context, dev *nfcomms.Device) ([]*nfcommsv1.Memory, error) {
 	var list []*nfcommsv1.Memory
 	for kind, t := range memoryTypes {
-		m, err := dev.Memory(ctx, kind)
+		m, err := admin.MemoryOf(ctx, dev, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func (v diagnosticService) PingDevice(ctx context.Context, req *nfcommsv1.PingDe
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	ch, err := dev.Subscribe(ctx, nfcomms.Time)
+	ch, err := dev.Subscribe(ctx, admin.Time)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 type deviceWatch = grpc.ServerStreamingClient[nfcommsv1.WatchDevicesResponse]
@@ -339,7 +340,7 @@ func TestShutdownKeepsTheApplicationsDevice(t *testing.T) {
 	require.NoError(t, srv.Attach("nic0", dev))
 	openChannel(t, c, loopback)
 	require.NoError(t, srv.Shutdown(background(t)))
-	require.Empty(t, dev.Channels())
+	require.Empty(t, admin.Channels(dev))
 	_, err := dev.Health()
 	require.NoError(t, err)
 }

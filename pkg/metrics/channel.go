@@ -7,6 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // channelSeries is what one channel shows.
@@ -43,7 +44,7 @@ func (c *collector) addChannels(l *layout) {
 			continue
 		}
 		before := p.series
-		t.update(p.dev.Channels(), share)
+		t.update(admin.Channels(p.dev), share)
 		t.show(p)
 		room -= p.series - before
 	}

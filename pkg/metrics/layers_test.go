@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
@@ -35,8 +36,8 @@ func exchange(t *testing.T, ch *nfcomms.Channel, rounds int) {
 func loopback(t *testing.T) (*nfcomms.Device, *nfcomms.Channel) {
 	t.Helper()
 	dev := openSim(t, 0)
-	require.Len(t, dev.Channels(), 1)
-	return dev, dev.Channels()[0]
+	require.Len(t, admin.Channels(dev), 1)
+	return dev, admin.Channels(dev)[0]
 }
 
 // TestLayers: from the first scrape on calls are counted in each layer, no count falls, and the
@@ -98,7 +99,7 @@ func TestLayersAreBounded(t *testing.T) {
 	c := NewCollector(list(devices), Options{Trace: 1})
 	scrapeOnce(t, c)
 	for _, dev := range devices {
-		exchange(t, dev.Channels()[0], 1)
+		exchange(t, admin.Channels(dev)[0], 1)
 	}
 	all := scrapeOnce(t, c)
 	require.LessOrEqual(t, series(all), DefaultMaxSeries)
@@ -114,7 +115,7 @@ func TestLayersAreBounded(t *testing.T) {
 	c = NewCollector(list(devices), Options{Trace: 1, MaxSeries: 1})
 	scrapeOnce(t, c)
 	for _, dev := range devices {
-		exchange(t, dev.Channels()[0], 1)
+		exchange(t, admin.Channels(dev)[0], 1)
 	}
 	all = scrapeOnce(t, c)
 	require.EqualValues(t, 4*len(devices), calls(func(m *dto.Metric) bool { return has(m, "device", Overflow) }))

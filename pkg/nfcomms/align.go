@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/stamp"
 )
@@ -79,7 +80,7 @@ func (d *Device) askTime(ctx context.Context) (best stamp.Clock, err error) {
 		return best, err
 	}
 	defer d.clock.leave()
-	ch, err := d.dev.Subscribe(ctx, Time)
+	ch, err := d.dev.Subscribe(ctx, abi.TargetTime)
 	if err != nil {
 		return best, err
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for
@@ -34,7 +36,7 @@ func TestTraceLeavesTheTimeService(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		ch, err := dev.Subscribe(ctx, Time)
+		ch, err := dev.Subscribe(ctx, abi.TargetTime)
 		require.NoError(t, err)
 		require.NoError(t, ch.Close())
 	}
@@ -42,6 +44,6 @@ func TestTraceLeavesTheTimeService(t *testing.T) {
 	<-asked
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = dev.Subscribe(ended, Time)
+	_, err = dev.Subscribe(ended, abi.TargetTime)
 	require.ErrorIs(t, err, ErrWithdrawn)
 }

@@ -159,7 +159,3 @@ func (c *Channel) Close() error {
 
 // Stats returns counters since Subscribe.
 func (c *Channel) Stats() ChannelStats { return c.ch.Stats() }
-
-// Halves describes both directions of the channel as they are now, host to device first:
-// who waits for what.
-func (c *Channel) Halves() bridge.Both[Half] { return c.ch.Halves() }

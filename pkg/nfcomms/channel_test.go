@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 func TestDevicePassesOn(t *testing.T) {
@@ -23,10 +25,10 @@ func TestDevicePassesOn(t *testing.T) {
 	name, err := dev.Load(ctx, []byte("idle"))
 	require.NoError(t, err)
 	assert.Equal(t, "idle", name)
-	names, err := dev.Programs(ctx)
+	names, err := dev.programs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"idle"}, names)
-	m, err := dev.Memory(ctx, EMEM)
+	m, err := dev.memory(ctx, abi.EMEM)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(4096), m.Size)
 	ch, _ := subscribeFake(t, dev, Loopback)

@@ -26,14 +26,10 @@ type (
 	Process = bridge.Process
 	// Info describes a device.
 	Info = bridge.Info
-	// Board is the card that a device is, and its place on the bus.
-	Board = bridge.Board
 	// Stats counts what a device did since Open.
 	Stats = bridge.Stats
 	// ChannelStats counts what a channel did since Subscribe.
 	ChannelStats = bridge.ChannelStats
-	// Half describes one direction of a channel: who waits for what.
-	Half = bridge.Half
 	// PathStats counts one direction of one path.
 	PathStats = bridge.PathStats
 	// Profile describes how the calls of all channels of a device went.
@@ -44,33 +40,12 @@ type (
 	MailboxStats = bridge.MailboxStats
 	// Health is the device's last heartbeat.
 	Health = bridge.Health
-	// Memory describes a device memory type.
-	Memory = bridge.Memory
 	// Offer is what the device holds ready on a channel.
 	Offer = bridge.Offer
-	// Found is a device that can be opened here, or one that cannot with the reason.
-	Found = bridge.Found
 )
 
-// Targets that every device has.
-const (
-	// Loopback sends every message and every transfer back.
-	Loopback Target = abi.TargetLoopback
-	// Log takes log lines and gives the device's own.
-	Log Target = abi.TargetLog
-	// Telemetry takes a uint32 page number and gives seven uint64 counters.
-	Telemetry Target = abi.TargetTelemetry
-	// Time takes the host's clock and gives it back with the device's.
-	Time Target = abi.TargetTime
-)
-
-// Memory types of a device, smallest and fastest first.
-const (
-	CLS  = abi.CLS  // cluster local scratch
-	CTM  = abi.CTM  // cluster target memory
-	IMEM = abi.IMEM // internal memory
-	EMEM = abi.EMEM // external memory
-)
+// Loopback is a target that every device has. It sends every message and every transfer back.
+const Loopback Target = abi.TargetLoopback
 
 // MessageSize is the most bytes a message may have; a transfer carries more.
 const MessageSize = abi.PayloadSize
@@ -99,7 +74,7 @@ type Device struct {
 //	dev:/dev/nfcomms1       a device node by its path
 //	env:                    the device that this container was given; env:NAME is that of a name
 //
-// Devices lists what there is. Options of "sim:", with their defaults; package
+// admin.Devices lists what there is. Options of "sim:", with their defaults; package
 // internal/sim has their ranges:
 //
 //	managers=8        mailboxes, each with a read and a write manager
@@ -166,15 +141,6 @@ func (l withLogger) open(o *bridge.Options) { o.Logger = l.Logger }
 // all are discarded.
 func WithLogger(l *slog.Logger) OpenOption { return withLogger{l} }
 
-// Devices lists the devices on this host that can be opened, and those that cannot,
-// with the reason: "sim:", and every /dev/nfcommsN or what is missing for one. It
-// disturbs none of them, but opens a device node for a moment to ask how it is. A
-// reason may be gone when the device is opened, and another may have come.
-func Devices(ctx context.Context) ([]Found, error) {
-	found, err := bridge.Devices(ctx)
-	return found, wrap(opDevices, "", 0, err)
-}
-
 // newDevice returns the device over that of a back end.
 func newDevice(dev bridge.Device, address string) *Device {
 	d := &Device{dev: dev, address: address, idle: make(chan struct{}, 1)}
@@ -218,7 +184,7 @@ func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
 
 // subscribe is Subscribe in the given epoch, and in no other.
 func (d *Device) subscribe(ctx context.Context, e *epoch, t Target) (*Channel, error) {
-	if t == Time && ctx.Err() == nil { // a tracer may have it for a moment
+	if t == abi.TargetTime && ctx.Err() == nil { // a tracer may have it for a moment
 		if err := d.clock.enter(ctx); err != nil {
 			return nil, d.fail(opSubscribe, t, err)
 		}
@@ -325,25 +291,24 @@ func readImage(path string, most int64) ([]byte, error) {
 	return image, err
 }
 
-// Programs lists the names that Start accepts.
-func (d *Device) Programs(ctx context.Context) ([]string, error) {
+// programs is admin.Programs.
+func (d *Device) programs(ctx context.Context) ([]string, error) {
 	in := d.now().in(ctx) // some back ends ask name by name
 	do := func() ([]string, error) { return d.dev.Programs(in) }
 	names, err := behind(ctx, &d.late, do, nil)
 	return names, d.fail(opPrograms, 0, err)
 }
 
-// Running reports whether a process that Start returned has not returned yet.
-func (d *Device) Running(ctx context.Context, id ProcessID) (bool, error) {
+// running is admin.Running.
+func (d *Device) running(ctx context.Context, id ProcessID) (bool, error) {
 	do := func() (bool, error) { return d.dev.Running(ctx, id) }
 	running, err := behind(ctx, &d.late, do, nil)
 	return running, d.fail(opRunning, 0, err)
 }
 
-// Memory describes one of the memory types CLS, CTM, IMEM and EMEM. ErrInvalid
-// for another kind.
-func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
-	do := func() (Memory, error) { return d.dev.Memory(ctx, kind) }
+// memory is admin.MemoryOf.
+func (d *Device) memory(ctx context.Context, kind int) (bridge.Memory, error) {
+	do := func() (bridge.Memory, error) { return d.dev.Memory(ctx, kind) }
 	m, err := behind(ctx, &d.late, do, nil)
 	return m, d.fail(opMemory, 0, err)
 }

@@ -1,53 +1,15 @@
 package nfcomms
 
 import (
-	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/nfcomms/nfcomms/bridge"
 )
-
-func init() {
-	bridge.RegisterList("fake", func(context.Context) []Found {
-		return []Found{{Address: "fake:", Driver: "fake", Info: &Info{Driver: "fake"}}, {Address: "fake:2", Driver: "fake", Err: ErrBusy}}
-	})
-}
-
-func TestDevices(t *testing.T) {
-	found, err := Devices(background(t))
-	require.NoError(t, err)
-	require.True(t, slices.IsSortedFunc(found, func(a, b Found) int { return strings.Compare(a.Driver, b.Driver) }))
-	at := make(map[string]Found)
-	for _, f := range found {
-		at[f.Address] = f
-		dev, err := Open(background(t), f.Address)
-		if err == nil {
-			require.NoError(t, dev.Close())
-		}
-		if f.Driver != "fake" {
-			assert.Equal(t, f.Err == nil, err == nil, "%s: %v, and when it is opened %v", f.Address, f.Err, err)
-		}
-	}
-	require.Contains(t, at, "sim:")
-	require.Equal(t, "fake", at["fake:"].Info.Driver)
-	require.ErrorIs(t, at["fake:2"].Err, ErrBusy)
-	require.True(t, slices.ContainsFunc(found, func(f Found) bool { return f.Driver == "dev" }), "or what is missing for one")
-	ctx, cancel := context.WithCancel(background(t))
-	cancel()
-	found, err = Devices(ctx)
-	require.Nil(t, found)
-	require.ErrorIs(t, err, ErrWithdrawn)
-	require.ErrorContains(t, err, "list devices: withdrawn: context canceled")
-}
 
 // TestOpenListsTheOptions: the documentation of Open names the options that each
 // scheme has, and no other.

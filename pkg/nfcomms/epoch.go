@@ -161,10 +161,8 @@ func (d *Device) left(c *Channel) {
 	delete(s.open, c)
 }
 
-// Channels returns the channels that are open now, in no order: those that were
-// subscribed and not closed since. It slows no message down. A reset that succeeds
-// closes all channels of the time before it, and so does Close of the device.
-func (d *Device) Channels() []*Channel {
+// channels is admin.Channels.
+func (d *Device) channels() []*Channel {
 	s := &d.epochs
 	s.mu.Lock()
 	defer s.mu.Unlock()

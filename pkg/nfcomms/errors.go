@@ -14,7 +14,6 @@ import (
 
 // Operations, as OpError.Op has them.
 const (
-	opDevices        = "list devices"
 	opOpen           = "open"
 	opHealth         = "health"
 	opSubscribe      = "subscribe"

@@ -38,13 +38,15 @@ func (d brokenDevice) Stop(context.Context, ProcessID) error            { return
 func (d brokenDevice) Running(context.Context, ProcessID) (bool, error) { return false, errBroken }
 func (d brokenDevice) Load(context.Context, []byte) (string, error)     { return "", errBroken }
 func (d brokenDevice) Programs(context.Context) ([]string, error)       { return nil, errBroken }
-func (d brokenDevice) Memory(context.Context, int) (Memory, error)      { return Memory{}, errBroken }
-func (d brokenDevice) Alloc(int) (bridge.Region, error)                 { return brokenRegion{}, d.open }
-func (d brokenDevice) Register([]byte) (bridge.Region, error)           { return brokenRegion{}, d.open }
-func (d brokenDevice) Import(int) (bridge.Region, error)                { return brokenRegion{}, d.open }
-func (d brokenDevice) Reset(context.Context) error                      { return errBroken }
-func (d brokenDevice) Close() error                                     { return errBroken }
-func (d brokenDevice) Fabric() bridge.Fabric                            { return brokenFabric{} }
+func (d brokenDevice) Memory(context.Context, int) (bridge.Memory, error) {
+	return bridge.Memory{}, errBroken
+}
+func (d brokenDevice) Alloc(int) (bridge.Region, error)       { return brokenRegion{}, d.open }
+func (d brokenDevice) Register([]byte) (bridge.Region, error) { return brokenRegion{}, d.open }
+func (d brokenDevice) Import(int) (bridge.Region, error)      { return brokenRegion{}, d.open }
+func (d brokenDevice) Reset(context.Context) error            { return errBroken }
+func (d brokenDevice) Close() error                           { return errBroken }
+func (d brokenDevice) Fabric() bridge.Fabric                  { return brokenFabric{} }
 func (d brokenDevice) Dial(context.Context, string, bridge.DialOptions) (bridge.Channel, error) {
 	return nil, errBroken
 }

@@ -135,7 +135,7 @@ func TestDeviceRefuses(t *testing.T) {
 		}, ErrNoProgram},
 		{"no process", opStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 9) }, ErrInvalid},
 		{"no memory type", opMemory, 0, func(ctx context.Context) error {
-			_, err := dev.Memory(ctx, 4)
+			_, err := dev.memory(ctx, 4)
 			return err
 		}, ErrInvalid},
 		{"another ABI", opLoad, 0, load(image), ErrABI},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )
 
 // One buffer over several targets: every channel carries a known chunk.
@@ -212,18 +213,6 @@ func ExampleDevice_Start() {
 	// Output: 40 true
 }
 
-// The devices that can be opened here, and the reasons against the others.
-func ExampleDevices() {
-	found, err := nfcomms.Devices(context.Background())
-	check(err)
-	for _, f := range found {
-		if f.Driver == "sim" { // others this host may have or not
-			fmt.Println(f.Address, f.Err)
-		}
-	}
-	// Output: sim: <nil>
-}
-
 // Typed channels in a select, with tries and futures: values in place of bytes.
 func ExampleChan_ReceiveCase() {
 	ctx := context.Background()
@@ -259,7 +248,7 @@ func ExampleDevice_Run() {
 	for port, ch := range sink.Channels {
 		fmt.Println("port", port, ch.Send(ctx, []byte("hello")))
 	}
-	fmt.Println(sink.Close(), len(dev.Channels()))
+	fmt.Println(sink.Close(), len(admin.Channels(dev)))
 	// Output:
 	// port 0 <nil>
 	// port 1 <nil>
@@ -297,19 +286,4 @@ func ExampleSupervisor() {
 	// generation 2 is over
 	// generation 3 works
 	// <nil>
-}
-
-// The memory of a device, and its health.
-func ExampleDevice_Memory() {
-	ctx := context.Background()
-	dev, err := nfcomms.Open(ctx, "sim:?imem=2MiB")
-	check(err)
-	defer dev.Close()
-
-	m, err := dev.Memory(ctx, nfcomms.IMEM)
-	check(err)
-	h, err := dev.Health()
-	check(err)
-	fmt.Println(m.Size, h.Diagnostic.Valid(), dev.Info().Driver)
-	// Output: 2097152 true sim
 }

@@ -79,11 +79,11 @@ func (d *fakeDevice) Programs(context.Context) ([]string, error) { return []stri
 
 func (d *fakeDevice) Running(context.Context, ProcessID) (bool, error) { return false, nil }
 
-func (d *fakeDevice) Memory(_ context.Context, kind int) (Memory, error) {
-	if kind < CLS || kind > EMEM {
-		return Memory{}, bridge.ErrInvalid
+func (d *fakeDevice) Memory(_ context.Context, kind int) (bridge.Memory, error) {
+	if kind < abi.CLS || kind > abi.EMEM {
+		return bridge.Memory{}, bridge.ErrInvalid
 	}
-	return Memory{Size: 4096}, nil
+	return bridge.Memory{Size: 4096}, nil
 }
 
 func (d *fakeDevice) Close() error {
@@ -406,8 +406,8 @@ func (c *fakeChannel) Close() error {
 	return c.CloseReceive()
 }
 
-func (c *fakeChannel) Stats() ChannelStats       { return ChannelStats{Lists: 3} }
-func (c *fakeChannel) Halves() bridge.Both[Half] { return bridge.Both[Half]{} }
+func (c *fakeChannel) Stats() ChannelStats              { return ChannelStats{Lists: 3} }
+func (c *fakeChannel) Halves() bridge.Both[bridge.Half] { return bridge.Both[bridge.Half]{} }
 
 func (c *fakeChannel) Delivered(abi.Direction, bool) *atomic.Uint64 { return new(atomic.Uint64) }
 

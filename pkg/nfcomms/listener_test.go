@@ -25,7 +25,7 @@ func TestListener(t *testing.T) {
 	far, err := l.Accept(ctx)
 	require.NoError(t, err)
 	require.Equal(t, l.Target(), far.Target())
-	require.ElementsMatch(t, []*Channel{near, far}, dev.Channels())
+	require.ElementsMatch(t, []*Channel{near, far}, dev.channels())
 
 	buf := make([]byte, MessageSize)
 	var n int

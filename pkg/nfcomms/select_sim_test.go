@@ -55,7 +55,7 @@ func overtaken(t *testing.T) (worst int) {
 		call := kinds[rand.IntN(len(kinds))]
 		callers.Go(func() { assert.NoError(t, call([]byte{byte(i + 1)})) })
 		require.Eventually(t, func() bool {
-			h := ch.Halves().H2D
+			h := ch.ch.Halves().H2D
 			return h.Waiting+h.Armed == i+1
 		}, time.Minute, 10*time.Microsecond, "%d", i)
 	}

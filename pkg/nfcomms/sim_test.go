@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // openSim returns a device of its own in this process.
@@ -77,7 +79,7 @@ func TestSimRefuses(t *testing.T) {
 		}, ErrBusy},
 		{"no process", opStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 1<<40) }, ErrInvalid},
 		{"no memory type", opMemory, 0, func(ctx context.Context) error {
-			_, err := dev.Memory(ctx, 4)
+			_, err := dev.memory(ctx, 4)
 			return err
 		}, ErrInvalid},
 		{"message over 56 bytes", opSend, at, func(ctx context.Context) error {
@@ -470,28 +472,28 @@ func BenchmarkSim(b *testing.B) {
 // TestChannelsLists: what Channels returns follows opening, closing and reset.
 func TestChannelsLists(t *testing.T) {
 	dev := openSim(t, "sim:")
-	require.Empty(t, dev.Channels())
+	require.Empty(t, dev.channels())
 	a, err := dev.Subscribe(background(t), Loopback)
 	require.NoError(t, err)
-	b, err := dev.Subscribe(background(t), Log)
+	b, err := dev.Subscribe(background(t), abi.TargetLog)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []*Channel{a, b}, dev.Channels())
+	require.ElementsMatch(t, []*Channel{a, b}, dev.channels())
 	require.NoError(t, a.CloseSend())
-	require.Len(t, dev.Channels(), 2, "one half is open")
+	require.Len(t, dev.channels(), 2, "one half is open")
 	require.NoError(t, a.CloseReceive())
-	require.Equal(t, []*Channel{b}, dev.Channels())
+	require.Equal(t, []*Channel{b}, dev.channels())
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
-	require.Empty(t, dev.Channels())
+	require.Empty(t, dev.channels())
 	c, err := dev.Subscribe(background(t), Loopback)
 	require.NoError(t, err)
 	require.NoError(t, dev.Reset(background(t)))
-	require.Empty(t, dev.Channels(), "the reset ended them")
+	require.Empty(t, dev.channels(), "the reset ended them")
 	require.NoError(t, c.Close())
 	_, err = dev.Subscribe(background(t), Loopback)
 	require.NoError(t, err)
 	require.NoError(t, dev.Close())
-	require.Empty(t, dev.Channels(), "and so did the close")
+	require.Empty(t, dev.channels(), "and so did the close")
 }
 
 // TestChannelsAfterAResetThatTimedOut: the channels of a device that is not back
@@ -522,11 +524,11 @@ func TestChannelsAfterAResetThatTimedOut(t *testing.T) {
 	brief, cancel := context.WithTimeout(background(t), 10*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, dev.Reset(brief), context.DeadlineExceeded)
-	require.Equal(t, []*Channel{ch}, dev.Channels())
+	require.Equal(t, []*Channel{ch}, dev.channels())
 	require.ErrorIs(t, ch.Send(background(t), nil), ErrDeviceLost)
 	close(release)
 	require.NoError(t, dev.Reset(background(t)))
-	require.Empty(t, dev.Channels())
+	require.Empty(t, dev.channels())
 	held()
 	_, err = dev.Subscribe(background(t), Loopback)
 	require.NoError(t, err)

@@ -1,3 +1,4 @@
-// Package admin reaches the registers and interrupts of a card past its driver: for administrators
-// who bring up or examine a card. The device works on meanwhile.
+// Package admin is for administrators of devices, who bring up or examine a card: the devices of
+// this host, the programs, memory and channels of a device, and its registers and interrupts past
+// its driver. The device works on meanwhile.
 package admin

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
@@ -53,7 +54,7 @@ func start(t testing.TB, dev *nfcomms.Device, o Options) *Pool {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, p.Close())
-		require.Empty(t, dev.Channels())
+		require.Empty(t, admin.Channels(dev))
 		s := p.Stats()
 		require.Zero(t, [3]int{s.Running, s.Busy, s.Waiting})
 		require.Eventually(t, func() bool {
@@ -329,9 +330,9 @@ func TestResize(t *testing.T) {
 func TestIslands(t *testing.T) {
 	dev := open(t, "sim:?islands=4&managers=4")
 	start(t, dev, Options{Processes: 8})
-	require.Eventually(t, func() bool { return len(dev.Channels()) == 8 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(admin.Channels(dev)) == 8 }, time.Minute, time.Millisecond)
 	each := make(map[nfcomms.Target]int)
-	for _, ch := range dev.Channels() {
+	for _, ch := range admin.Channels(dev) {
 		each[ch.Target()/(65536/4)]++
 	}
 	require.Equal(t, map[nfcomms.Target]int{0: 2, 1: 2, 2: 2, 3: 2}, each)

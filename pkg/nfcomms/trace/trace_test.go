@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
@@ -110,8 +111,8 @@ func TestTraceAddsUp(t *testing.T) {
 func TestTraceFindsWhatWaits(t *testing.T) {
 	_, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
-	waiting := func(d abi.Direction, ready func(nfcomms.Half) bool) time.Time {
-		for h := ch.Halves(); !ready(*h.Of(d)); h = ch.Halves() {
+	waiting := func(d abi.Direction, ready func(admin.Half) bool) time.Time {
+		for h := admin.Halves(ch); !ready(*h.Of(d)); h = admin.Halves(ch) {
 			time.Sleep(time.Millisecond)
 		}
 		return time.Now()
@@ -123,9 +124,9 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	<-first.Done()
 	done := make(chan error, 2)
 	go func() { done <- ch.Send(ctx, []byte("target")) }()
-	waiting(0, func(h nfcomms.Half) bool { return h.Waiting > 0 && h.Slept > least })
+	waiting(0, func(h admin.Half) bool { return h.Waiting > 0 && h.Slept > least })
 	go func() { done <- ch.Send(ctx, []byte("queue")) }()
-	waiting(0, func(h nfcomms.Half) bool { return h.Queued > 0 })
+	waiting(0, func(h admin.Half) bool { return h.Queued > 0 })
 	receive()
 	receive()
 	receive()
@@ -139,7 +140,7 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	require.Zero(t, layerOf(sends, trace.Queue).P50, "one of three found another call")
 
 	go func() { receive(); done <- nil }()
-	waiting(1, func(h nfcomms.Half) bool { return h.Slept > least })
+	waiting(1, func(h admin.Half) bool { return h.Slept > least })
 	require.NoError(t, ch.Send(ctx, nil))
 	<-done
 	receives := waterfallOf(t, tr.Take(ctx), "receive")
@@ -225,7 +226,7 @@ func TestTraceWithoutClock(t *testing.T) {
 	dev, err := nfcomms.Open(ctx, "sim:")
 	require.NoError(t, err)
 	defer dev.Close()
-	_, err = dev.Subscribe(ctx, nfcomms.Time)
+	_, err = dev.Subscribe(ctx, admin.Time)
 	require.NoError(t, err)
 	tr, err := trace.Start(ctx, dev, trace.Options{Every: 1})
 	require.NoError(t, err)

@@ -19,6 +19,9 @@ const (
 // Of returns what there is of a *nfcomms.Device. Package nfcomms sets it when it is initialized.
 var Of func(device any) Device
 
+// Channel returns the channel of the back end that a *nfcomms.Channel has.
+var Channel func(ch any) bridge.Channel
+
 // Device is a nfcomms.Device as the packages beneath it reach it.
 type Device struct {
 	// Bridge is the device of the back end.
@@ -27,6 +30,12 @@ type Device struct {
 	Address string
 	// Fail returns an error with the context of an operation; nil of nil.
 	Fail func(op string, err error) error
+	// Programs, Running, Memory and Channels are what package admin has of a device; Channels returns a
+	// []*nfcomms.Channel.
+	Programs func(ctx context.Context) ([]string, error)
+	Running  func(ctx context.Context, id bridge.ProcessID) (bool, error)
+	Memory   func(ctx context.Context, kind int) (bridge.Memory, error)
+	Channels func() any
 	// Fabric is the fabric that it is a node of, with the context of its errors; nil if there is none.
 	Fabric bridge.Fabric
 	// Node returns the *nfcomms.Device of another node.
