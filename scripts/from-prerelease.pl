@@ -90,6 +90,7 @@ sub convert {
 		$s =~ s{($expr)#((?:ctx\b|\w+\.Context\(\)))}{$2, $1}g;
 		$s =~ s{($expr)\.(Channels|Halves)\(\)}{admin.$2($1)}g;
 	}
+	$s =~ s{\bnfcomms\.(?:Open|Listen|Dial|Name)Option\b}{nfcomms.Option}g;
 	$s =~ s{\bnfcomms\.(Log|Telemetry|Time|CLS|CTM|IMEM|EMEM|Devices|Found|Memory|Half)\b}{admin.$1}g;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin fabric)) {

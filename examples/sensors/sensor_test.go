@@ -15,7 +15,7 @@ import (
 )
 
 // load opens a device that has the program.
-func load(t *testing.T, o ...nfcomms.OpenOption) (dev *nfcomms.Device, name string) {
+func load(t *testing.T, o ...nfcomms.Option) (dev *nfcomms.Device, name string) {
 	t.Helper()
 	dev, err := nfcomms.Open(t.Context(), "sim:", o...)
 	require.NoError(t, err)

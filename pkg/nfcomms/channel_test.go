@@ -243,3 +243,15 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, "verify", op.Op)
 	require.ErrorIs(t, op, ErrNotSupported)
 }
+
+// TestOptionsOfOtherCalls: a call refuses an option that it does not take.
+func TestOptionsOfOtherCalls(t *testing.T) {
+	ctx, dev := background(t), openFake(t)
+	_, open := Open(ctx, "fake:", AnyUser())
+	_, listen := dev.Listen(ctx, "mail", IfListening())
+	_, dial := dev.Dial(ctx, "mail", WithLogger(nil))
+	for op, err := range map[string]error{opOpen: open, opListen: listen, opDial: dial} {
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, "an option that "+op+" does not take")
+	}
+}

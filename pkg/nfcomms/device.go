@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"sync/atomic"
 
@@ -112,34 +111,18 @@ type Device struct {
 //
 // The context bounds Open alone. Errors: ErrScheme, ErrOption, ErrNotSupported
 // and what the back end finds wrong.
-func Open(ctx context.Context, address string, options ...OpenOption) (*Device, error) {
-	var o bridge.Options
-	for _, option := range options {
-		option.open(&o)
+func Open(ctx context.Context, address string, options ...Option) (*Device, error) {
+	o, err := optionsOf(ctx, opOpen, options)
+	if err != nil {
+		return nil, wrap(opOpen, address, 0, err)
 	}
-	open := func() (bridge.Device, error) { return bridge.Open(ctx, address, &o) }
+	open := func() (bridge.Device, error) { return bridge.Open(ctx, address, &bridge.Options{Logger: o.logger}) }
 	dev, err := behind(ctx, new(leftovers), open, func(dev bridge.Device) { _ = dev.Close() })
 	if err != nil {
 		return nil, wrap(opOpen, address, 0, err)
 	}
 	return newDevice(dev, address), nil
 }
-
-// OpenOption adjusts [Open].
-type OpenOption interface {
-	// open applies the option.
-	open(*bridge.Options)
-}
-
-type withLogger struct{ *slog.Logger }
-
-func (l withLogger) open(o *bridge.Options) { o.Logger = l.Logger }
-
-// WithLogger gives the device's log lines, and rare events of the back end, to a logger: in order,
-// on a goroutine of its own, so that a handler may block, and may call the device. Records that a
-// slow handler leaves no room for are dropped, and counted in Stats.LogDropped. Without a logger
-// all are discarded.
-func WithLogger(l *slog.Logger) OpenOption { return withLogger{l} }
 
 // newDevice returns the device over that of a back end.
 func newDevice(dev bridge.Device, address string) *Device {

@@ -20,42 +20,6 @@ type Listener struct {
 	name  string
 }
 
-// ListenOption adjusts [Device.Listen].
-type ListenOption interface {
-	// listen applies the option.
-	listen(*bridge.ListenOptions)
-}
-
-// DialOption adjusts [Device.Dial].
-type DialOption interface {
-	// dial applies the option.
-	dial(*dialOptions)
-}
-
-type dialOptions struct {
-	bridge.DialOptions
-	once bool // a name that is not there is an error
-}
-
-// NameOption is an option of both [Device.Listen] and [Device.Dial].
-type NameOption struct{}
-
-func (NameOption) listen(o *bridge.ListenOptions) { o.Anyone = true }
-func (NameOption) dial(o *dialOptions)            { o.Anyone = true }
-
-// AnyUser lets a listener and hosts of different users find each other; without it both must
-// belong to one user. Both sides have to give it. Hosts at different nodes of a fabric count as
-// different users, as a node does not know the users of another.
-func AnyUser() NameOption { return NameOption{} }
-
-type once struct{}
-
-func (once) dial(o *dialOptions) { o.once = true }
-
-// IfListening makes Dial return ErrNotSubscribed where nobody listens by that name yet, in place of
-// waiting.
-func IfListening() DialOption { return once{} }
-
 // Listen makes this process a target of the device, by a name that others dial: an ASCII letter,
 // and up to 22 letters, digits, dots, underscores and hyphens. An empty name is none: others subscribe to
 // [Listener.Target]. The name belongs to this listener until it closes, or until this process
@@ -64,17 +28,19 @@ func IfListening() DialOption { return once{} }
 // ErrBusy if another listener of the same user has the name, or with [AnyUser] any that has
 // AnyUser, too. ErrInvalid for another form of name, ErrNotSupported where the device cannot,
 // ErrNoMemory if there are too many listeners, or no context is free.
-func (d *Device) Listen(ctx context.Context, name string, options ...ListenOption) (*Listener, error) {
-	o := bridge.ListenOptions{Name: name}
-	for _, option := range options {
-		option.listen(&o)
+func (d *Device) Listen(ctx context.Context, name string, options ...Option) (*Listener, error) {
+	o, err := optionsOf(ctx, opListen, options)
+	if err != nil {
+		return nil, d.failNamed(opListen, name, err)
 	}
 	can, err := d.hosts()
 	if err != nil {
 		return nil, d.failNamed(opListen, name, err)
 	}
 	e := d.now()
-	do := func() (bridge.Listener, error) { return can.Listen(e.in(ctx), o) }
+	do := func() (bridge.Listener, error) {
+		return can.Listen(e.in(ctx), bridge.ListenOptions{Name: name, Anyone: o.anyUser})
+	}
 	l, err := behind(ctx, &d.late, do, func(l bridge.Listener) { _ = l.Close() })
 	if err != nil {
 		return nil, d.failNamed(opListen, name, err)
@@ -92,10 +58,10 @@ func (d *Device) Listen(ctx context.Context, name string, options ...ListenOptio
 // already; ErrInvalid for a text that is no name, or a node that is not of the fabric;
 // ErrNotSupported where the device keeps no names. If ctx ends while nobody listens, the error is
 // ErrNotSubscribed as well as ErrWithdrawn.
-func (d *Device) Dial(ctx context.Context, name string, options ...DialOption) (*Channel, error) {
-	var o dialOptions
-	for _, option := range options {
-		option.dial(&o)
+func (d *Device) Dial(ctx context.Context, name string, options ...Option) (*Channel, error) {
+	o, err := optionsOf(ctx, opDial, options)
+	if err != nil {
+		return nil, d.failNamed(opDial, name, err)
 	}
 	can, err := d.hosts()
 	if err != nil {
@@ -114,11 +80,11 @@ func (d *Device) Dial(ctx context.Context, name string, options ...DialOption) (
 
 // dial asks the device for a name, again and again while nobody listens: the device keeps no list
 // of hosts that wait.
-func dial(ctx context.Context, can bridge.HostListener, name string, o dialOptions) (bridge.Channel, error) {
+func dial(ctx context.Context, can bridge.HostListener, name string, o options) (bridge.Channel, error) {
 	const first, most = time.Millisecond, 50 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, most) {
-		ch, err := can.Dial(ctx, name, o.DialOptions)
-		if o.once || !errors.Is(err, ErrNotSubscribed) {
+		ch, err := can.Dial(ctx, name, bridge.DialOptions{Anyone: o.anyUser})
+		if o.ifListening || !errors.Is(err, ErrNotSubscribed) {
 			return ch, err
 		}
 		timer := time.NewTimer(wait)
