@@ -10,7 +10,7 @@ product() {
 	git ls-files -- "$@" |
 		grep -v -e '_test\.go$' -e '\.pb\.go$' -e '/testdata/' -e '/test/' \
 			-e '^apps/' -e '^bench/' -e '^examples/' -e '^tools/' \
-			-e '^bridge/bridgetest/' -e '^cmd/nfsim/internal/vfioclient/' -e '^internal/beside/' \
+			-e '^bridge/bridgetest/' -e '^internal/bridgetest/' -e '^cmd/nfsim/internal/vfioclient/' -e '^internal/beside/' \
 			-e '^internal/command/' -e '^internal/commandtest/' -e '^internal/lint/' \
 			-e '^internal/litmus/' -e '^internal/mirror/' -e '^internal/mutants/' -e '^internal/prom/' \
 			-e '^internal/pattern/' -e '^internal/proofs/' -e '^internal/proto/device_' -e '^internal/proto/talk/' \

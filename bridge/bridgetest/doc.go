@@ -1,7 +1,2 @@
-// Package bridgetest holds what every back end is tested with.
-//
-// Run is the conformance suite: the rules a device keeps, one subtest each,
-// written against package bridge alone. Soak and Chaos run for longer.
-// LeakCheck fails a test that leaves goroutines, file descriptors, mappings or
-// threads behind.
+// Package bridgetest is the conformance suite that every back end is tested with.
 package bridgetest

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/beside"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pci"
 )
 

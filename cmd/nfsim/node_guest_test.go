@@ -9,7 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // TestNodeGuests has processes at one of two nodes open channels to a host that listens at the

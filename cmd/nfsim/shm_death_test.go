@@ -23,8 +23,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/beside"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pattern"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	_ "github.com/nfcomms/nfcomms/internal/shm"
 	"github.com/nfcomms/nfcomms/internal/spectest"

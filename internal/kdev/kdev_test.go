@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

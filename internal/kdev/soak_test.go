@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 var (

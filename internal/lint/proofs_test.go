@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/proofs"
 	"github.com/nfcomms/nfcomms/internal/support"
 )

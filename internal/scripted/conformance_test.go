@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // TestConformance runs the suite against a scripted device that behaves: host and

@@ -11,8 +11,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // badHello is a first page that no device may show.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // handlerFunc is a log handler that is a function.

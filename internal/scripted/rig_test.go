@@ -12,8 +12,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 var _ mailbox.Port = (*Device)(nil)

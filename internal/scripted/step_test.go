@@ -12,7 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // TestCancelAtEveryStep ends the context of each call at every step: just

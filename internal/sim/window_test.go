@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // TestHostWindows: memory of this process, from the own node.

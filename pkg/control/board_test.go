@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
 // TestChannelsOfAFabric: what the package offers works on any node as on the opened one.

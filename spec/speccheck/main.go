@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/proto"
-	"github.com/nfcomms/nfcomms/spec/search"
+	"github.com/nfcomms/nfcomms/spec/internal/search"
 )
 
 func main() {

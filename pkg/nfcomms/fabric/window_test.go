@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 	"github.com/nfcomms/nfcomms/pkg/program"
