@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -84,7 +83,6 @@ type hopRecord struct {
 
 // fabricOptions are the flags of nfctl fabric.
 type fabricOptions struct {
-	svg      string
 	routes   []string
 	interval time.Duration
 	wait     bool
@@ -101,7 +99,7 @@ well, links that carry something or had errors, and the ways of --route; * marks
 step of a detour around what is broken. Rates are those of --interval. A device that
 --device sim: makes has links that come up just then: nfctl waits for them, as with --wait.`,
 		Example: `  nfctl --device 'sim:?torus=4x4x1' fabric
-  nfctl fabric sim0 --route 0.0.0:3.2.0 --svg fabric.svg
+  nfctl fabric sim0 --route 0.0.0:3.2.0
   nfctl fabric sim0 -o json | jq '.nodes[] | select(.state != "normal")'
   nfctl fabric link test sim0 0.0.0 x+ --for 10s`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
@@ -117,7 +115,6 @@ step of a detour around what is broken. Rates are those of --interval. A device 
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.svg, "svg", "", "also write the picture to this file")
 	f.StringArrayVar(&o.routes, "route", nil, "show the way FROM:TO, as 0.0.0:3.2.0; may be given several times")
 	f.DurationVarP(&o.interval, "interval", "i", 500*time.Millisecond, "time over which rates are measured; 0: none are")
 	f.BoolVar(&o.wait, "wait", false, "wait until every link carries packets, --timeout at most")
@@ -146,15 +143,6 @@ func (a *app) fabric(ctx context.Context, c *control.Client, name string, o fabr
 	}
 	for _, req := range routes {
 		if err := r.addRoute(ctx, c, req); err != nil {
-			return err
-		}
-	}
-	if o.svg != "" {
-		var picture strings.Builder
-		if err := r.drawn.SVG(&picture); err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.svg, []byte(picture.String()), 0o644); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,6 @@
 // measures nothing.
 //
 // A torus has up to 32 nodes a side; a node is three coordinates. [ParseTarget]
-// reads "2.0.1/1042", [Parse] a fabric file, and a [Snapshot] draws itself as text and as SVG.
+// reads "2.0.1/1042", [Parse] a fabric file, and a [Snapshot] draws itself as text.
 // docs/fabric.md describes the other parts of a fabric.
 package topology

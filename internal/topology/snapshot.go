@@ -271,3 +271,26 @@ func (s *Snapshot) listLink(b *strings.Builder, n Node, l Link) {
 	}
 	b.WriteString("\n")
 }
+
+// Diagnose lists the parts of a node that are not normal, as "temperature sick".
+func Diagnose(word abi.Diagnostic) []string {
+	var found []string
+	names := []struct {
+		shift uint
+		name  string
+	}{
+		{abi.DiagServiceNetwork, "service network"}, {abi.DiagMemory, "memory"}, {abi.DiagPeripheral, "peripheral"},
+		{abi.DiagCore, "core"}, {abi.DiagCurrent, "current"}, {abi.DiagVoltage, "voltage"}, {abi.DiagTemperature, "temperature"},
+	}
+	for _, part := range names {
+		if level := word.Reading(part.shift); level != abi.Normal {
+			found = append(found, part.name+" "+stateNames[min(State(level), Broken)])
+		}
+	}
+	for l := range Links {
+		if level := word.Reading(l.shift()); level != abi.Normal {
+			found = append(found, "link "+l.String()+" "+stateNames[min(State(level), Broken)])
+		}
+	}
+	return found
+}

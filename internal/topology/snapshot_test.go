@@ -2,9 +2,6 @@ package topology
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,35 +57,6 @@ func TestDeadNode(t *testing.T) {
 	s.Nodes[2].Word |= abi.Diagnostic(abi.Broken) << abi.DiagXMinus
 	require.Equal(t, Broken, s.StateOf(s.Torus.Node(1)))
 	require.Equal(t, Normal, s.StateOf(s.Torus.Node(0)))
-}
-
-func TestSVG(t *testing.T) {
-	for _, torus := range []Torus{{3, 2, 1}, {2, 2, 2}, {1, 1, 2}} {
-		s := sample()
-		s.Torus = torus
-		if torus.Z > 1 {
-			s.Routes = nil
-		}
-		var b bytes.Buffer
-		require.NoError(t, s.SVG(&b))
-		d := xml.NewDecoder(bytes.NewReader(b.Bytes()))
-		circles := 0
-		for {
-			token, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			if e, ok := token.(xml.StartElement); ok && e.Name.Local == "circle" {
-				circles++
-			}
-		}
-		require.Equal(t, torus.Nodes(), circles)
-	}
-	var b bytes.Buffer
-	require.NoError(t, sample().SVG(&b))
-	require.Contains(t, b.String(), "hot &amp; high")
-	require.Contains(t, b.String(), "stroke-dasharray")
 }
 
 func TestDiagnose(t *testing.T) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,12 +79,12 @@ type FabricCut struct {
 }
 
 type fabricOptions struct {
-	torus     string
-	threads   int
-	pings     int
-	time      time.Duration
-	errors    float64
-	plot, svg string
+	torus   string
+	threads int
+	pings   int
+	time    time.Duration
+	errors  float64
+	plot    string
 
 	sides topology.Torus
 }
@@ -130,7 +128,6 @@ unit in each name.`,
 	f.DurationVar(&o.time, "time", 300*time.Millisecond, "time of each run of packets, 1ms to 1m")
 	f.Float64Var(&o.errors, "errors", 0, "part of words of 16 bytes that each link flips, 0, the default, to 1e-3")
 	f.Var(plot.Output(&o.plot), "plot", "write half round trips in µs by hops as SVG to this file; by default none")
-	f.Var(plot.Output(&o.svg), "map", "write the map with the cut link as SVG to this file; by default none")
 	return cmd
 }
 
@@ -181,11 +178,6 @@ func (o *fabricOptions) Run(ctx context.Context) (*FabricReport, error) {
 			return nil, err
 		}
 	}
-	if o.svg != "" {
-		if err := b.save(o.svg); err != nil {
-			return nil, err
-		}
-	}
 	return r, nil
 }
 
@@ -226,16 +218,4 @@ func (r *FabricReport) Plot() *plot.Plot {
 	}
 	p.Series = []plot.Series{p50, p99}
 	return p
-}
-
-// save writes the map of the cut as SVG.
-func (b *fabricBench) save(path string) error {
-	var text strings.Builder
-	if err := b.during.SVG(&text); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("write map: %w", err)}
-	}
-	return nil
 }

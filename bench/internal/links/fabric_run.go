@@ -16,9 +16,8 @@ import (
 
 // fabricBench measures one mesh.
 type fabricBench struct {
-	o      *fabricOptions
-	m      *mesh.Mesh
-	during *topology.Snapshot // while a link is cut
+	o *fabricOptions
+	m *mesh.Mesh
 }
 
 // quietFor is how long nothing came before what is missing counts as lost.
@@ -175,7 +174,7 @@ func (b *fabricBench) firstLink() int {
 func (b *fabricBench) cut(ctx context.Context, r *FabricReport) error {
 	link := b.firstLink()
 	to := b.m.Neighbour(0, link)
-	text, _, err := b.picture(0, to)
+	text, err := b.picture(0, to)
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (b *fabricBench) cut(ctx context.Context, r *FabricReport) error {
 	if r.Cut.ReroutedMs, err = b.change(ctx, link, true); err != nil {
 		return err
 	}
-	if r.Cut.During, b.during, err = b.picture(0, to); err != nil {
+	if r.Cut.During, err = b.picture(0, to); err != nil {
 		return err
 	}
 	if r.Cut.MendedMs, err = b.change(ctx, link, false); err != nil {
@@ -224,14 +223,14 @@ func (b *fabricBench) change(ctx context.Context, link int, cut bool) (float64, 
 }
 
 // picture draws what node 0 knows, and its way to another.
-func (b *fabricBench) picture(from, to int) (string, *topology.Snapshot, error) {
+func (b *fabricBench) picture(from, to int) (string, error) {
 	words, err := b.m.View(0)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	way, err := b.m.Route(from, to)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	t := b.o.sides
 	s := &topology.Snapshot{Torus: t, Nodes: make([]topology.NodeState, t.Nodes())}
@@ -239,7 +238,7 @@ func (b *fabricBench) picture(from, to int) (string, *topology.Snapshot, error) 
 		s.Nodes[i].Word = word
 		state, err := b.m.State(i)
 		if err != nil {
-			return "", nil, err
+			return "", err
 		}
 		for link, l := range state.Links {
 			s.Nodes[i].Links[link] = topology.LinkState{Errors: l.Errors, Repeats: l.Repeated}
@@ -252,5 +251,5 @@ func (b *fabricBench) picture(from, to int) (string, *topology.Snapshot, error) 
 	s.Routes = []topology.Route{route}
 	var text strings.Builder
 	err = s.Text(&text)
-	return text.String(), s, err
+	return text.String(), err
 }

@@ -65,7 +65,7 @@ func TestFabricJSON(t *testing.T) {
 	var r FabricReport
 	dir := t.TempDir()
 	clitest.Decode(t, clitest.MustRun(t, "fabric", "--torus", "3x2x1", "--pings", "20", "--time", "1ms", "--errors", "1e-5", "--output", "json",
-		"--plot", filepath.Join(dir, "hops.svg"), "--map", filepath.Join(dir, "map.svg")), &r)
+		"--plot", filepath.Join(dir, "hops.svg")), &r)
 	require.Equal(t, label, r.Label)
 	require.Len(t, r.Hops, 2)
 	require.Equal(t, []int{1, 2}, []int{r.Hops[0].Hops, r.Hops[1].Hops})
@@ -79,11 +79,9 @@ func TestFabricJSON(t *testing.T) {
 	require.Equal(t, r.Cut.Sent, r.Cut.Came+r.Cut.Lost)
 	require.NotContains(t, r.Cut.Before, "0.0.0 x+ to 1.0.0: broken")
 	require.Contains(t, r.Cut.During, "0.0.0 x+ to 1.0.0: broken")
-	for _, name := range []string{"hops.svg", "map.svg"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
-		require.Contains(t, string(text), "<svg")
-	}
+	text, err := os.ReadFile(filepath.Join(dir, "hops.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "<svg")
 }
 
 func TestFabricTable(t *testing.T) {
@@ -110,7 +108,6 @@ func TestFabricBadInput(t *testing.T) {
 		"link --time 0s":         "--time 0s",
 		"fabric --time 1h":       "--time 1h",
 		"link --errors NaN":      "--errors NaN",
-		"fabric --map /no/such":  `"--map" flag: open`,
 		"fabric --plot /no/such": `"--plot" flag: open`,
 	} {
 		code, _, errs := clitest.Run(t.Context(), fieldsWithQuick(line)...)
@@ -122,7 +119,7 @@ func TestFabricBadInput(t *testing.T) {
 // fieldsWithQuick splits a line and keeps what it measures before it fails short.
 func fieldsWithQuick(line string) []string {
 	args := strings.Fields(line)
-	if args[1] == "--map" || args[1] == "--plot" {
+	if args[1] == "--plot" {
 		args = append(args, "--torus", "2x1x1", "--pings", "1", "--time", "1ms")
 	}
 	return args
