@@ -1,0 +1,177 @@
+// Command nfplugin is the device plugin of a node: it offers the devices of nfcommsd to Kubernetes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nfcomms/nfcomms/kubernetes/internal/plugin"
+	"github.com/nfcomms/nfcomms/pkg/control"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// settings are those of the command line.
+type settings struct {
+	address, folder, cdi, http, level string
+	sockets, shares                   []string
+	reset                             bool
+	grace                             time.Duration
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	started := false
+	root := newRoot(getenv, stderr, &started)
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	switch err := root.ExecuteContext(ctx); {
+	case err == nil:
+		return exitOK
+	case started:
+		fmt.Fprintf(stderr, "nfplugin: %v\n", err)
+		return exitFailed
+	default:
+		fmt.Fprintf(stderr, "nfplugin: %v\n", err)
+		return exitUsage
+	}
+}
+
+func newRoot(getenv func(string) string, stderr io.Writer, started *bool) *cobra.Command {
+	var s settings
+	version, commit := control.Build()
+	root := &cobra.Command{
+		Use:   "nfplugin",
+		Short: "Offer the devices of nfcommsd to Kubernetes",
+		Long: `Offer the devices of nfcommsd to the kubelet of this node, as its device plugin:
+
+  ` + plugin.ResourceDevice + `  a device as a whole, for one container
+  ` + plugin.ResourceShare + `   one client of a device that several use
+
+A container opens its device as "env:". Each flag has a variable, as NFPLUGIN_CDI_DIR
+for --cdi-dir; the flag wins.`,
+		Args:    cobra.NoArgs,
+		Version: strings.TrimSpace(version + " " + commit), SilenceUsage: true, SilenceErrors: true,
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags(), getenv) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := s.options(stderr)
+			if err != nil {
+				return err
+			}
+			*started = true
+			defer func() { _ = o.Client.Close() }() // all calls have ended
+			return serve(cmd.Context(), o, s.http)
+		},
+	}
+	f := root.Flags()
+	f.StringVar(&s.address, "address", control.DefaultAddress, "the daemon's UNIX socket")
+	f.StringVar(&s.folder, "kubelet-dir", "", "folder of the kubelet's plugins (default /var/lib/kubelet/device-plugins)")
+	f.StringSliceVar(&s.sockets, "sockets", []string{"/run/nfsim"}, "folders below which sockets of shared devices may lie; no other file of the host is given to a container")
+	f.StringSliceVar(&s.shares, "shares", nil, "clients that a device has room for, as N (8) for each shared one, or NAME=N; 0 gives it as a whole")
+	f.StringVar(&s.cdi, "cdi-dir", "", "give devices by names of CDI, whose specification goes to this folder; empty: by nodes and mounts")
+	f.BoolVar(&s.reset, "reset", false, "reset a whole device before each start of its container; the daemon needs the right to")
+	f.DurationVar(&s.grace, "grace", 10*time.Second, "how long the daemon may be silent before devices are unhealthy")
+	f.StringVar(&s.http, "http", "", "serve /healthz, and /readyz, which is 200 while registered, at this address")
+	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
+	return root
+}
+
+// fromEnvironment sets the flags that the command line does not have.
+func fromEnvironment(f *pflag.FlagSet, getenv func(string) string) (err error) {
+	f.VisitAll(func(flag *pflag.Flag) {
+		name := "NFPLUGIN_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		if value := getenv(name); value != "" && !flag.Changed && err == nil {
+			if bad := f.Set(flag.Name, value); bad != nil {
+				err = fmt.Errorf("%s: %w", name, bad)
+			}
+		}
+	})
+	return err
+}
+
+// options reads the settings.
+func (s *settings) options(stderr io.Writer) (o plugin.Options, err error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.level)); err != nil {
+		return o, fmt.Errorf("--log-level: %w", err)
+	}
+	o = plugin.Options{
+		Folder: s.folder, Sockets: s.sockets, CDI: s.cdi, Reset: s.reset, Grace: s.grace,
+		Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})),
+	}
+	if !strings.HasPrefix(s.address, "unix:") {
+		return o, fmt.Errorf("--address %q: want a UNIX socket, as the devices are those of this node", s.address)
+	}
+	if o.Shares, err = plugin.ParseShares(s.shares); err != nil {
+		return o, fmt.Errorf("--shares: %w", err)
+	}
+	o.Client, err = plugin.Dial(s.address)
+	return o, err
+}
+
+// serve runs the plugin, with its probes if they have an address.
+func serve(ctx context.Context, o plugin.Options, address string) error {
+	if address == "" {
+		return plugin.Run(ctx, o)
+	}
+	var registered atomic.Bool
+	o.Registered = registered.Store
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !registered.Load() {
+			http.Error(w, "not registered with the kubelet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "registered")
+	})
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	o.Log.Info("probes", "address", l.Addr().String())
+	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 4096}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			cancel(err) // without probes the node would not notice
+		}
+	}()
+	err = plugin.Run(ctx, o)
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	_ = server.Close()
+	<-done
+	return err
+}
