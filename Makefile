@@ -5,7 +5,7 @@ SOAK       ?= 5m
 MUTANTS    ?= 0
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*/*.[ch] kubernetes/*/*/*/*/*.[ch])
 # Modules of their own, and the packages of all modules: go.work joins them.
 MODULES     = apps bench kubernetes
 ALL         = ./... $(MODULES:%=./%/...)

@@ -51,11 +51,17 @@ func newDaemon(t *testing.T) *daemon {
 
 // begin serves, also once more after an end of the server.
 func (d *daemon) begin(t *testing.T) {
+	d.serve(t, func(s *grpc.Server) {
+		nfcommsv1.RegisterDeviceServiceServer(s, d)
+		nfcommsv1.RegisterFabricServiceServer(s, d)
+	})
+}
+
+func (d *daemon) serve(t *testing.T, register func(*grpc.Server)) {
 	l, err := net.Listen("unix", d.path)
 	require.NoError(t, err)
 	d.server = grpc.NewServer()
-	nfcommsv1.RegisterDeviceServiceServer(d.server, d)
-	nfcommsv1.RegisterFabricServiceServer(d.server, d)
+	register(d.server)
 	server := d.server
 	go func() { _ = server.Serve(l) }()
 }
