@@ -6,18 +6,17 @@ set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
 
-# The programs of the packages, which the test of internal/licenses reads here as well.
-programs="./cmd/nfcommsd ./cmd/nfctl ./cmd/nfsim ./kmod/lib/umod"
+# The programs of packages and image, which the test of internal/licenses reads here as well.
+programs="./cmd/nfcommsd ./cmd/nfctl ./cmd/nfsim ./kmod/lib/umod ./kubernetes/nfplugin"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go=${GO:-go}
-export GOWORK=off
-tool=$("$go" tool -modfile=tools/go.mod -n go-licenses)
+tool=$(GOWORK=off "$go" tool -modfile=tools/go.mod -n go-licenses)
 echo '{{range .}}{{.Name}} {{.Version}} {{.LicenseName}} {{.LicensePath}}
 {{end}}' >"$work/template"
 # shellcheck disable=SC2086
-"$tool" report --ignore "$("$go" list -m)" --template "$work/template" $programs >"$work/report" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+"$tool" report --ignore "$(GOWORK=off "$go" list -m)" --template "$work/template" $programs >"$work/report" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 echo "Go go BSD-3-Clause $("$go" env GOROOT)/LICENSE" >>"$work/report"
 
 grep . "$work/report" | sort -u | while read -r name version license path; do

@@ -5,8 +5,8 @@
 #	    nfcomms-rootfs.tar    the root file system, for the Containerfile
 #	    nfcomms-oci.tar       the same as an OCI archive, for podman load and skopeo
 #
-# It holds the programs of Debian's package, this machine's C library, a user and
-# nothing else. PACKAGES is a folder with that package; otherwise it is built. Equal
+# It holds the programs of Debian's package, nfplugin, this machine's C library, a user
+# and nothing else. PACKAGES is a folder with that package; otherwise it is built. Equal
 # sources on equal machines give equal archives.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -33,6 +33,8 @@ cp -r "$work/package/usr/share/doc/nfcomms" "$root/usr/share/doc/"
 ldd "$root"/usr/bin/* | grep -oP '(=> )?\K/\S+(?= \(0x)' | sort -u | while read -r library; do
 	install -Dm755 "$library" "$root$library"
 done
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$root/usr/bin/" \
+	-ldflags "-s -w -buildid= -X github.com/nfcomms/nfcomms/pkg/control.release=$version" ./kubernetes/nfplugin
 cp /usr/share/doc/libc6/copyright "$root/usr/share/doc/libc6-copyright" 2>/dev/null || true
 echo 'nfcomms:x:65532:65532:NFComms device daemon:/:/usr/sbin/nologin' >"$root/etc/passwd"
 echo 'root:x:0:0:root:/:/usr/sbin/nologin' >>"$root/etc/passwd"

@@ -43,6 +43,7 @@ check "the configuration names the layer" layer
 check "the entry point is the Containerfile's" grep -F "$(sed -n 's/^ENTRYPOINT //p' deploy/container/Containerfile)" "$(config)"
 check "its limit of memory is the unit's" grep -F "\"$(sed -n 's/^Environment=//p' deploy/systemd/nfcommsd.service)\"" "$(config)"
 check "it has the licences of all that is linked" grep -F 'google.golang.org/grpc v' <(zcat "$work/root/usr/share/doc/nfcomms/licenses.gz")
+check "it has the device plugin" chroot "$work/root" /usr/bin/nfplugin --version
 check "it has the bills of materials" grep -F 'pkg:golang/google.golang.org/grpc@' <(zcat "$work/root/usr/share/doc/nfcomms/nfcommsd.cdx.json.gz")
 check "no file may be written by the daemon" test -z "$(find "$work/root" -xdev \( -uid 65532 -o -perm -o+w ! -type l \) ! -path "$work/root/run/nfcomms")"
 

@@ -25,7 +25,7 @@ func linked(t *testing.T) []string {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}"},
 		strings.Fields(string(programs[1]))...)...)
 	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOOS=linux", "CGO_ENABLED=1")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=1") // go.work joins the modules of the programs
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	modules := strings.Split(strings.TrimSpace(string(out)), "\n")
