@@ -140,6 +140,20 @@ func (k *kubelet) await(what string, is func() bool) {
 	}
 }
 
+// endpoint returns the plugin that registered a resource last. Its client and options do not change.
+func (k *kubelet) endpoint(resource string) *endpoint {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.resources[resource]
+}
+
+// listsOf counts the lists of a plugin.
+func (k *kubelet) listsOf(resource string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.resources[resource].lists
+}
+
 // devices waits until a resource has these ids, healthy or not: "sim0", "!sim1".
 func (k *kubelet) devices(resource string, want ...string) {
 	k.t.Helper()
@@ -202,9 +216,7 @@ func (k *kubelet) admit(pod, resource string, count int) ([]string, *v1beta1.Con
 
 // start is what the kubelet asks before each start of a container.
 func (k *kubelet) start(resource string, ids []string) error {
-	k.mu.Lock()
-	e := k.resources[resource]
-	k.mu.Unlock()
+	e := k.endpoint(resource)
 	if !e.options.GetPreStartRequired() {
 		return nil
 	}

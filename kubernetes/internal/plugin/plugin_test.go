@@ -25,8 +25,8 @@ func TestDevices(t *testing.T) {
 	p := run(t, folder, d.path, func(o *Options) { o.Shares.Of = map[string]int{"nic1": 2} })
 	k.devices(ResourceDevice, "nic0", "nic9")
 	k.devices(ResourceShare, "nic1:0", "nic1:1", "s:0", "s:1", "s:2")
-	require.EqualValues(t, 1, k.resources[ResourceDevice].near["nic9"].GetNodes()[0].GetID())
-	require.Nil(t, k.resources[ResourceDevice].near["nic0"])
+	require.EqualValues(t, 1, k.endpoint(ResourceDevice).near["nic9"].GetNodes()[0].GetID())
+	require.Nil(t, k.endpoint(ResourceDevice).near["nic0"])
 
 	d.set("nic0", "dev:0", failed)
 	k.devices(ResourceDevice, "!nic0", "nic9")
@@ -90,7 +90,7 @@ func TestAllocate(t *testing.T) {
 		for _, ids := range bad.ids {
 			r.ContainerRequests = append(r.ContainerRequests, &v1beta1.ContainerAllocateRequest{DevicesIds: ids})
 		}
-		_, err := k.resources[ResourceDevice].client.Allocate(k.ctx, r)
+		_, err := k.endpoint(ResourceDevice).client.Allocate(k.ctx, r)
 		require.Equal(t, bad.code, status.Code(err), "%v: %v", bad.ids, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestReset(t *testing.T) {
 	require.Equal(t, map[string]int{"nic0": 2}, d.resets)
 	ids, _, err = k.admit("b", ResourceShare, 1)
 	require.NoError(t, err)
-	require.False(t, k.resources[ResourceShare].options.GetPreStartRequired())
+	require.False(t, k.endpoint(ResourceShare).options.GetPreStartRequired())
 	require.NoError(t, k.start(ResourceShare, ids))
 	d.mu.Lock()
 	d.failing = status.Error(codes.Unavailable, "lost")

@@ -31,7 +31,7 @@ func TestPreferred(t *testing.T) {
 	k.await("seven cards", func() bool { return len(k.resources[ResourceDevice].health) == 7 })
 	all := []string{"nic0", "nic1", "nic2", "nic3", "nic4", "nic5", "nic6"}
 	pick := func(resource string, size int32, available []string, must ...string) []string {
-		r, err := k.resources[resource].client.GetPreferredAllocation(k.ctx, &v1beta1.PreferredAllocationRequest{
+		r, err := k.endpoint(resource).client.GetPreferredAllocation(k.ctx, &v1beta1.PreferredAllocationRequest{
 			ContainerRequests: []*v1beta1.ContainerPreferredAllocationRequest{{AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: size}},
 		})
 		if err != nil {

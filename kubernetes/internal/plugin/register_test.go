@@ -44,8 +44,8 @@ func TestKubeletStartsAnew(t *testing.T) {
 	require.Equal(t, ids, ids2)
 
 	// A kubelet that starts removes the sockets of all plugins, and so does one that did not end.
+	e := k.endpoint(ResourceDevice)
 	require.NoError(t, os.Remove(filepath.Join(folder, "nfcomms-device.sock")))
-	e := k.resources[ResourceDevice]
 	k.await("registered again", func() bool { return k.resources[ResourceDevice] != e })
 	k.devices(ResourceDevice, "nic0", "nic1")
 	require.NoError(t, p.stop())
@@ -88,11 +88,10 @@ func TestTwoPlugins(t *testing.T) {
 	k := newKubelet(t, folder, nil)
 	first := run(t, folder, d.path)
 	k.devices(ResourceDevice, "nic0")
-	e := k.resources[ResourceDevice]
+	e := k.endpoint(ResourceDevice)
 	second := run(t, folder, d.path)
 	second.await(t, "another plugin serves", 1)
-	require.Same(t, e, k.resources[ResourceDevice])
-	require.False(t, e.gone)
+	require.Same(t, e, k.endpoint(ResourceDevice))
 	require.NoError(t, first.stop())
 	k.await("the second registers", func() bool { return k.resources[ResourceDevice] != e })
 	k.devices(ResourceDevice, "nic0")
@@ -128,16 +127,16 @@ func TestSilentDaemon(t *testing.T) {
 	k := newKubelet(t, folder, nil)
 	patient := run(t, folder, d.path, func(o *Options) { o.Grace = time.Hour })
 	k.devices(ResourceDevice, "nic0", "nic1")
-	lists := k.resources[ResourceDevice].lists
+	lists := k.listsOf(ResourceDevice)
 	d.server.Stop()
 	patient.await(t, "the daemon does not answer", 1)
 	d.set("nic1", "dev:1", failed) // while nobody watches
 	d.begin(t)
 	k.devices(ResourceDevice, "nic0", "!nic1")
-	require.Equal(t, lists+1, k.resources[ResourceDevice].lists)
+	require.Equal(t, lists+1, k.listsOf(ResourceDevice))
 	require.NoError(t, patient.stop())
 
-	before := k.resources[ResourceDevice]
+	before := k.endpoint(ResourceDevice)
 	hasty := run(t, folder, d.path)
 	k.await("the next registers", func() bool { return k.resources[ResourceDevice] != before })
 	k.devices(ResourceDevice, "nic0", "!nic1")
