@@ -17,7 +17,7 @@ import (
 func TestTraceLeavesTheTimeService(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
-	tr, err := dev.trace(ctx, 0, 0)
+	tr, err := dev.trace(ctx, 0, 0, nil)
 	require.NoError(t, err)
 	defer tr.Close()
 	stop, asked := make(chan struct{}), make(chan struct{})

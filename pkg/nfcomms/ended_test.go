@@ -43,7 +43,7 @@ func TestEndedContextWins(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(background(t))
 	cancel()
-	tracer, err := dev.trace(background(t), 0, 0) // it has the time, so that others need not ask
+	tracer, err := dev.trace(background(t), 0, 0, nil) // it has the time, so that others need not ask
 	require.NoError(t, err)
 	defer tracer.Close()
 	native := make(chan int, 100)
@@ -71,8 +71,8 @@ func TestEndedContextWins(t *testing.T) {
 			}
 			return err
 		},
-		"trace":          func() error { return received(dev.trace(ctx, 0, 0)) },
-		"trace too much": func() error { return received(dev.trace(ctx, -1, 0)) },
+		"trace":          func() error { return received(dev.trace(ctx, 0, 0, nil)) },
+		"trace too much": func() error { return received(dev.trace(ctx, -1, 0, nil)) },
 		"supervisor": func() error {
 			return Supervisor{}.Run(ctx, dev, func(context.Context, *Generation) error { return never(nil) })
 		},

@@ -151,7 +151,7 @@ func TestFuturesBeginBesideATracer(t *testing.T) {
 		return f
 	}
 	for _, every := range []int{1, over.MaxEvery} { // the chance of the second is one in 10^9
-		tr, err := dev.trace(ctx, every, 0)
+		tr, err := dev.trace(ctx, every, 0, nil)
 		require.NoError(t, err)
 		require.Equal(t, every == 1, future().begun == nil)
 		require.Equal(t, every == 1, len(tr.Take(ctx).Calls) == 1)

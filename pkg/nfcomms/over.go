@@ -25,8 +25,8 @@ func (d *Device) over() over.Device {
 		Bridge:   d.dev,
 		Address:  d.address,
 		Fail:     func(op string, err error) error { return d.fail(op, 0, err) },
-		Trace: func(ctx context.Context, every, keep int) (over.Tracer, error) {
-			t, err := d.trace(ctx, every, keep)
+		Trace: func(ctx context.Context, every, keep int, caller func(context.Context) any) (over.Tracer, error) {
+			t, err := d.trace(ctx, every, keep, caller)
 			if err != nil {
 				return nil, err
 			}

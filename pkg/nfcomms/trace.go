@@ -34,6 +34,8 @@ type tracer struct {
 	dev   *Device
 	every uint64
 	keep  uint64
+	// caller is over.Device.Trace's; nil for none.
+	caller func(context.Context) any
 
 	mu    sync.Mutex // guards what follows
 	kept  []measured
@@ -42,7 +44,7 @@ type tracer struct {
 }
 
 // trace begins to measure, see trace.Start.
-func (d *Device) trace(ctx context.Context, every, keep int) (*tracer, error) {
+func (d *Device) trace(ctx context.Context, every, keep int, caller func(context.Context) any) (*tracer, error) {
 	if ctx.Err() != nil { // the time may be there already
 		return nil, d.fail(opTrace, 0, &WithdrawnError{Cause: ctx.Err()})
 	}
@@ -52,7 +54,7 @@ func (d *Device) trace(ctx context.Context, every, keep int) (*tracer, error) {
 	if err := d.align(ctx); err != nil {
 		return nil, d.fail(opTrace, 0, err)
 	}
-	t := &tracer{dev: d, every: uint64(cmp.Or(every, defaultEvery)), keep: uint64(cmp.Or(keep, defaultKeep))}
+	t := &tracer{dev: d, every: uint64(cmp.Or(every, defaultEvery)), keep: uint64(cmp.Or(keep, defaultKeep)), caller: caller}
 	d.clock.mu.Lock()
 	defer d.clock.mu.Unlock()
 	var all tracing
@@ -103,6 +105,7 @@ func (t *tracer) Take(ctx context.Context) over.Trace {
 			r.Wrong++
 		}
 	}
+	clear(kept) // their callers are not the tracer's
 	t.mu.Lock()
 	t.taken = kept[:0]
 	t.mu.Unlock()
@@ -111,7 +114,11 @@ func (t *tracer) Take(ctx context.Context) over.Trace {
 
 // add keeps a call, or counts one as lost: where there is no room it takes the place of another
 // with the chance that all have (reservoir sampling).
-func (t *tracer) add(c *tracedCall, n int) {
+func (t *tracer) add(ctx context.Context, c *tracedCall, n int) {
+	var caller any
+	if t.caller != nil && ctx != nil {
+		caller = t.caller(ctx)
+	}
 	t.mu.Lock()
 	at := uint64(len(t.kept))
 	if at < t.keep {
@@ -122,7 +129,7 @@ func (t *tracer) add(c *tracedCall, n int) {
 	}
 	if at < t.keep {
 		m := &t.kept[at]
-		m.Call, m.kind, m.target, m.bytes = c.Record.Call, c.home.kind, c.home.target, n
+		m.Call, m.kind, m.target, m.bytes, m.caller = c.Record.Call, c.home.kind, c.home.target, n, caller
 	}
 	t.mu.Unlock()
 }
@@ -278,9 +285,10 @@ func (c *tracedCall) end(n int, err error) {
 
 func (c *tracedCall) finish(n int, err error) {
 	c.Record.Lap(stamp.Return)
+	ctx := c.Context.Context
 	c.Context.Context = nil // what the caller's holds is not the tracer's
 	if err == nil {
-		c.deliver(n)
+		c.deliver(ctx, n)
 	} else {
 		c.home.next.Store(0)
 	}
@@ -288,10 +296,10 @@ func (c *tracedCall) finish(n int, err error) {
 }
 
 // deliver gives the call to the tracers that picked it.
-func (c *tracedCall) deliver(n int) {
+func (c *tracedCall) deliver(ctx context.Context, n int) {
 	for i, t := range *c.home.of {
 		if c.pickers>>i&1 != 0 {
-			t.add(c, n)
+			t.add(ctx, c, n)
 		}
 	}
 }
@@ -302,13 +310,14 @@ type measured struct {
 	kind   callKind
 	target Target
 	bytes  int
+	caller any
 }
 
 // span cuts the call into its layers.
 func (m *measured) span(clock stamp.Clock) (s over.Call, wrong bool) {
 	s = over.Call{
 		Op: callOps[m.kind], Receive: m.kind.half() == abi.D2H, Transfer: m.kind.transfers(),
-		Target: m.target, Bytes: m.bytes, Whole: m.Whole(), Start: m.Start().Time(),
+		Target: m.target, Bytes: m.bytes, Whole: m.Whole(), Start: m.Start().Time(), Caller: m.caller,
 	}
 	s.Layers, wrong = m.Split(clock, m.kind.half(), m.kind.transfers())
 	return s, wrong

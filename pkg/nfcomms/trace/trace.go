@@ -50,6 +50,10 @@ type Options struct {
 	// Keep is how many calls the tracer holds that were not taken yet. Of more it holds
 	// a choice, each as likely as any other, and counts the rest as lost. 0 means 1024.
 	Keep int
+	// Caller relates calls to their callers; nil does not. It is called with the context of each
+	// measured call, on the goroutine of its caller before the call returns, and Span.Caller has
+	// its result. It must be quick, and must not call the device.
+	Caller func(ctx context.Context) any
 }
 
 // Span is one call that was measured, layer by layer.
@@ -62,6 +66,7 @@ type Span struct {
 	Bytes             int
 	Whole             time.Duration // the sum of Layers
 	Layers            [Layers]time.Duration
+	Caller            any // the result of Options.Caller; nil without it
 }
 
 // Tracer measures calls of a device. Its methods are safe for concurrent use. A tracer that is not
@@ -72,7 +77,7 @@ type Tracer struct{ t over.Tracer }
 // something; tries, Selects, and transfers with functions are not measured. ErrBusy if the device
 // has MaxTracers tracers, ErrInvalid for options out of bounds. A reset does not end a tracer.
 func Start(ctx context.Context, dev *nfcomms.Device, o Options) (*Tracer, error) {
-	t, err := over.Of(dev).Trace(ctx, o.Every, o.Keep)
+	t, err := over.Of(dev).Trace(ctx, o.Every, o.Keep, o.Caller)
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,42 @@ func TestTraceAddsUp(t *testing.T) {
 	}
 }
 
+// TestTraceKnowsCallers: a call that is measured carries what Caller made of its context, for each
+// operation and also as a future; a tracer without Caller, and a call that failed, carry nothing.
+func TestTraceKnowsCallers(t *testing.T) {
+	type key struct{}
+	asked := 0
+	dev, tr, ch := tracer(t, trace.Options{Every: 1, Caller: func(ctx context.Context) any {
+		asked++
+		return ctx.Value(key{})
+	}})
+	plain, err := trace.Start(background(t), dev, trace.Options{Every: 1})
+	require.NoError(t, err)
+	defer plain.Close()
+	named := func(name string) context.Context { return context.WithValue(background(t), key{}, name) }
+	data := make([]byte, 4096)
+	require.NoError(t, ch.Send(named("a"), nil))
+	_, err = ch.Receive(named("b"), nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.SendInd(named("c"), data))
+	_, err = ch.ReceiveInd(named("d"), data)
+	require.NoError(t, err)
+	_, err = nfcomms.SendCase(ch, nil).Start(named("e")).Wait(background(t))
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(named("f"))
+	cancel()
+	require.Error(t, ch.Send(ended, nil))
+	var callers []any
+	for _, s := range tr.Take(background(t)).Spans {
+		callers = append(callers, s.Caller)
+	}
+	require.Equal(t, []any{"a", "b", "c", "d", "e"}, callers)
+	require.Equal(t, len(callers), asked)
+	for _, s := range plain.Take(background(t)).Spans {
+		require.Nil(t, s.Caller)
+	}
+}
+
 // TestTraceFindsWhatWaits: a send that waits for its target shows that, one behind it shows the
 // queue, and a receive shows that nothing was offered.
 func TestTraceFindsWhatWaits(t *testing.T) {

@@ -41,7 +41,8 @@ type Device struct {
 	// Node returns the *nfcomms.Device of another node.
 	Node func(ctx context.Context, n abi.Node) (any, error)
 	// Trace begins to measure one call in so many, and holds at most keep; 0 means the default.
-	Trace func(ctx context.Context, every, keep int) (Tracer, error)
+	// caller may be nil; of the context of each call it returns the value that Call.Caller holds.
+	Trace func(ctx context.Context, every, keep int, caller func(context.Context) any) (Tracer, error)
 }
 
 // Tracer measures calls until it is closed.
@@ -69,4 +70,5 @@ type Call struct {
 	Bytes             int
 	Whole             time.Duration
 	Layers            [stamp.Layers]time.Duration
+	Caller            any
 }
