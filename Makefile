@@ -7,7 +7,7 @@ BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
 CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*/*.[ch] kubernetes/*/*/*/*/*.[ch])
 # Modules of their own, and the packages of all modules: go.work joins them.
-MODULES     = apps bench kubernetes
+MODULES     = apps bench kubernetes pkg/telemetry
 ALL         = ./... $(MODULES:%=./%/...)
 # A tool is built by tools/go.mod, and finds the packages by go.work.
 STATICCHECK = $$(GOWORK=off $(GO) tool -modfile=tools/go.mod -n staticcheck)

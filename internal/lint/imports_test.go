@@ -68,6 +68,7 @@ var allowed = []struct {
 	{"pkg/program", []string{"firmware", "internal/subprocess"}, nil},
 	{"pkg/ring", []string{"internal/fault", "internal/fdpass"}, []string{sys}},
 	{"pkg/metrics", []string{"internal/topology", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "internal/meter", "pkg/nfcomms/"}, []string{"github.com/prometheus/"}},
+	{"pkg/telemetry", []string{"pkg/nfcomms", "pkg/nfcomms/trace"}, []string{"go.opentelemetry.io/otel"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/cdi", "internal/dmaloop", "internal/fdpass", "internal/licenses", "internal/topology", "internal/model", "internal/subprocess", "internal/texttable", "internal/units", "spec"}, []string{""}},
 	{"bench/", []string{"bench/internal/"}, nil},
 	{"bench/internal/papers", []string{"internal/model"}, []string{"math/rand/v2"}},
