@@ -286,7 +286,7 @@ static void subscribe(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
 	struct nfc_control req = {
 		.op = cpu_to_le16(NFC_CONTROL_OPEN),
-		.a = cpu_to_le64(op->length),
+		.a = cpu_to_le64(op->target),
 	}, reply;
 	struct nfcm_channel *ch = op->ch;
 	u32 handle = op->c.channel;
@@ -558,10 +558,10 @@ static u32 reserve(struct nfcm_epoch *epoch, struct nfcm_op *op)
 	u32 handle;
 	int rc;
 
-	if (op->length >= epoch->layout.channels ||
-	    op->length == NFC_TARGET_CONTROL)
+	if (op->target >= epoch->layout.channels ||
+	    op->target == NFC_TARGET_CONTROL)
 		return NFC_ENOTARGET;
-	ch = nfcm_channel_new(epoch, (u32)op->length, file);
+	ch = nfcm_channel_new(epoch, op->target, file);
 	if (!ch)
 		return NFC_ENOMEM;
 	op->ch = ch;

@@ -171,7 +171,7 @@ void nfcm_send_reserve(struct nfcm_half *half)
 void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op)
 {
 	lockdep_assert_held(&half->ch->mailbox->lock);
-	if (half->reserved && half->reserved_for == op->length)
+	if (half->reserved && half->reserved_for == op->arm)
 		half->reserved = false;
 	nfcm_op_over(op, NFC_OK);
 	nfcm_half_push(half);

@@ -101,6 +101,8 @@ struct nfcm_op {
 	u64 length;
 	u64 timeout_ns;
 	u32 epoch; /* of SUBSCRIBE and CONTROL: the only one to start in; 0: any */
+	u32 target; /* of SUBSCRIBE */
+	u64 arm; /* of REFUSE: the id of an ARM */
 	u16 opcode;
 	u16 flags;
 	u8 place; /* enum nfcm_place */

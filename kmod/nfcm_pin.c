@@ -187,10 +187,10 @@ static void hint(struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
 
-	op->c.peer_size = (u64)p->limit << PAGE_SHIFT;
+	op->c.limit = (u64)p->limit << PAGE_SHIFT;
 	dev_warn_ratelimited(&dev_of(op)->dev,
 			     "a transfer of %llu bytes needs more pinned memory than RLIMIT_MEMLOCK allows, %llu bytes: raise it (ulimit -l, LimitMEMLOCK=) or give CAP_IPC_LOCK\n",
-			     p->size, op->c.peer_size);
+			     p->size, op->c.limit);
 }
 
 /* Beyond the limit there is no more. */

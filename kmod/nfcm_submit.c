@@ -40,11 +40,11 @@ int nfcm_copy_in(void *to, size_t ksize, size_t first, const void __user *from)
 /* The fields that an opcode may carry. */
 struct rule {
 	u16 flags;
-	bool channel, address, timeout, payload;
+	bool channel, address, timeout, payload, target;
 };
 
 static const struct rule rules[NFCOMMS_OP_COUNT] = {
-	[NFCOMMS_OP_SUBSCRIBE] = {},
+	[NFCOMMS_OP_SUBSCRIBE] = { .target = true },
 	[NFCOMMS_OP_CLOSE] = { .channel = true,
 			       .flags = NFCOMMS_H2D | NFCOMMS_D2H },
 	[NFCOMMS_OP_SEND] = { .channel = true,
@@ -98,16 +98,22 @@ static int check_opcode(const struct nfcomms_op *in)
 		return in->flags & NFCOMMS_HOLD && halves != NFCOMMS_H2D ?
 			       -EINVAL :
 			       0;
+	case NFCOMMS_OP_SUBSCRIBE:
 	case NFCOMMS_OP_NEXT:
 	case NFCOMMS_OP_ACCEPT:
+	case NFCOMMS_OP_REFUSE:
 		return in->length ? -EINVAL : 0;
-	case NFCOMMS_OP_REFUSE: /* of the h2d half: an ARM's id */
-		return in->length && !halves ? -EINVAL : 0;
 	case NFCOMMS_OP_CONTROL:
 		return nfcm_control_check(in);
 	default:
 		return 0;
 	}
+}
+
+/* Does it give back the turn of an ARM? */
+static bool releases(const struct nfcomms_op *in)
+{
+	return in->opcode == NFCOMMS_OP_REFUSE && in->flags & NFCOMMS_H2D;
 }
 
 /* Refuse what has no meaning, before anything is done. */
@@ -120,7 +126,8 @@ static int check(const struct nfcomms_op *in)
 	r = &rules[in->opcode];
 	if (in->flags & ~r->flags || (!r->channel && in->channel) ||
 	    (!r->address && in->address) || (!r->timeout && in->timeout_ns) ||
-	    (r->channel && in->epoch) || in->rsvd0 ||
+	    (r->channel && in->epoch) || (!r->target && in->target) ||
+	    (in->operation && !releases(in)) ||
 	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
 		return -EINVAL;
 	if (!r->payload && memchr_inv(in->payload, 0, sizeof(in->payload)))
@@ -142,6 +149,8 @@ static struct nfcm_op *op_alloc(struct nfcm_file *file,
 	op->length = in->length;
 	op->timeout_ns = in->timeout_ns;
 	op->epoch = in->epoch;
+	op->target = in->target;
+	op->arm = in->operation;
 	op->c.user_data = in->user_data;
 	op->c.id = id;
 	op->c.channel = in->channel;
@@ -257,7 +266,7 @@ static void submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address
 		refuse(op, rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
 	} else if (op->ch && is_transfer(op->opcode) && /* CONTROL has none yet */
 		   op->length > op->ch->epoch->layout.max_transfer) {
-		op->c.peer_size = op->ch->epoch->layout.max_transfer;
+		op->c.limit = op->ch->epoch->layout.max_transfer;
 		refuse(op, NFC_ETOOLARGE, 0);
 	} else if (op->ch) {
 		nfcm_op_start(op);

@@ -94,7 +94,7 @@ func (h *half) removeLocked(p *place) {
 // release gives back what the module holds for a place. Nobody waits for that.
 func (h *half) release(p *place) {
 	o := h.dev.ops.get(uapi.OpRefuse, uapi.H2D, h.ch.handle, h)
-	o.raw.Length = p.held
+	o.raw.Operation = p.held
 	h.dev.sub.put(o)
 }
 

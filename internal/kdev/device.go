@@ -256,7 +256,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 		return nil, fmt.Errorf("targets are 1 to %d: %w", limit-1, bridge.ErrNotSubscribed)
 	}
 	var c *Channel
-	err := d.call(ctx, uapi.OpSubscribe, func(o *op) { o.raw.Length = uint64(t) }, func(o *op) error {
+	err := d.call(ctx, uapi.OpSubscribe, func(o *op) { o.raw.Target = uint32(t) }, func(o *op) error {
 		c = newChannel(d, o.got.Channel, t)
 		d.mu.Lock()
 		d.channels[c] = struct{}{}

@@ -87,8 +87,8 @@ func (d *Device) memoryErr(o *op, size uint64, errno syscall.Errno) error {
 		return fmt.Errorf("%w: %w", bridge.ErrNoMemory, errno)
 	}
 	limit := i.MemlockLimit
-	if o.got.PeerSize != 0 {
-		limit = o.got.PeerSize
+	if o.got.Limit != 0 {
+		limit = o.got.Limit
 	} else if limit != 0 { // it was not the limit
 		return fmt.Errorf("pin %d bytes: %w: %w", size, bridge.ErrNoMemory, errno)
 	}

@@ -214,6 +214,6 @@ func (f *fakeFile) overLimit(s *uapi.Submit) bool {
 		return false
 	}
 	s.Accepted = 1
-	f.post(uapi.Completion{UserData: o.UserData, Opcode: o.Opcode, Error: uint32(syscall.ENOMEM), PeerSize: f.module.memlock})
+	f.post(uapi.Completion{UserData: o.UserData, Opcode: o.Opcode, Error: uint32(syscall.ENOMEM), Limit: f.module.memlock})
 	return true
 }

@@ -95,7 +95,7 @@ int nfcomms_subscribe(struct nfcomms_dev *dev, uint32_t target,
 		      uint32_t *channel)
 {
 	struct nfcomms_op op = { .opcode = NFCOMMS_OP_SUBSCRIBE,
-				 .length = target };
+				 .target = target };
 	struct nfcomms_completion c;
 	int rc;
 

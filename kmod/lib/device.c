@@ -80,6 +80,7 @@ void completion_failure(const struct nfcomms_completion *c,
 	failure->processed = c->processed;
 	failure->outstanding = c->outstanding;
 	failure->peer_size = c->peer_size;
+	failure->limit = c->limit;
 	failure->list = c->list;
 	failure->entry = c->entry;
 }

@@ -179,7 +179,8 @@ NFCOMMS_API int nfcomms_unsubscribe(struct nfcomms_dev *dev, uint32_t channel,
 struct nfcomms_failure {
 	uint64_t processed; /* bytes moved before, though not delivered */
 	uint64_t outstanding; /* bytes that were still to move */
-	uint64_t peer_size; /* -EMSGSIZE: the device's; -ENOMEM: bytes that may be pinned */
+	uint64_t peer_size; /* -EMSGSIZE: the device's */
+	uint64_t limit; /* -ENOMEM: bytes that may be pinned; -E2BIG: of a transfer */
 	uint32_t list; /* gather list that failed */
 	uint32_t entry; /* entry in it */
 };

@@ -40,7 +40,7 @@
 #define NFCOMMS_INFO_SIZE_FIRST 144
 #define NFCOMMS_HEALTH_SIZE_FIRST 176
 #define NFCOMMS_OP_SIZE_FIRST 128
-#define NFCOMMS_COMPLETION_SIZE_FIRST 144
+#define NFCOMMS_COMPLETION_SIZE_FIRST 152
 #define NFCOMMS_SUBMIT_SIZE_FIRST 40
 #define NFCOMMS_CALL_SIZE_FIRST 48
 #define NFCOMMS_CANCEL_SIZE_FIRST 32
@@ -239,7 +239,7 @@ struct nfcomms_health {
 };
 
 enum nfcomms_opcode {
-	/* Open the channel to target @length; its handle comes in @channel. */
+	/* Open the channel to @target; its handle comes in @channel. */
 	NFCOMMS_OP_SUBSCRIBE = 1,
 	/* Close the halves in @flags; completes when nothing of them moves. */
 	NFCOMMS_OP_CLOSE = 2,
@@ -265,8 +265,8 @@ enum nfcomms_opcode {
 	 * lost. With NFCOMMS_HOLD, of the half that sends: in its place among
 	 * the sends, when the target waits. If the completion has NFCOMMS_HELD
 	 * the sends behind it wait, until one with NFCOMMS_NOWAIT and
-	 * NFCOMMS_HOLD uses the turn. A REFUSE with NFCOMMS_H2D, whose @length
-	 * is the ARM's id, ends it too.
+	 * NFCOMMS_HOLD uses the turn. A REFUSE with NFCOMMS_H2D, whose
+	 * @operation is the ARM's id, ends it too.
 	 */
 	NFCOMMS_OP_ARM = 8,
 	/* End what NFCOMMS_HOLD holds: commit it … */
@@ -300,13 +300,14 @@ enum nfcomms_op_flags {
  * @channel: handle from SUBSCRIBE; 0 for SUBSCRIBE and CONTROL
  * @user_data: the caller's alone: is returned in the completion, and may repeat
  * @address: of the bytes in the caller's memory
- * @length: see the opcode
+ * @length: bytes; see the opcode
  * @timeout_ns: SEND_IND: how long the target may stay unready, at most; 0: as
  *              long as the device lets it
  * @epoch: SUBSCRIBE, CONTROL: an epoch of nfcomms_info. The operation takes effect in
  *	that epoch, or ends with NFC_ERESET and ESTALE. 0: in any epoch
- * @rsvd0: zero
+ * @target: SUBSCRIBE: the far end
  * @rsvd: zero
+ * @operation: REFUSE with NFCOMMS_H2D: id of an ARM
  * @payload: see the opcode; zero where not used
  */
 struct nfcomms_op {
@@ -318,8 +319,9 @@ struct nfcomms_op {
 	__u64 length;
 	__u64 timeout_ns;
 	__u32 epoch;
-	__u32 rsvd0;
-	__u64 rsvd[3];
+	__u32 target;
+	__u64 rsvd[2];
+	__u64 operation;
 	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
 };
 
@@ -342,11 +344,12 @@ enum nfcomms_completion_flags {
  * @error: errno where the host refused, 0 otherwise: ESTALE (the operation was for
  *	another epoch), EFAULT, EIO (a page cannot be
  *	mapped for the device), ENOMEM (over the limit of locked memory: see
- *	@peer_size)
+ *	@limit)
  * @length: bytes received; NEXT: bytes offered
  * @processed: bytes moved when a transfer failed
  * @outstanding: bytes that were still to move
- * @peer_size: NFC_ESIZE: the device's size; ENOMEM: bytes that may be pinned
+ * @peer_size: bytes that the device offers or takes, where they are others than @length
+ *	of the operation: NFC_ESIZE; NFC_ETOOLARGE of a RECEIVE
  * @list: gather list that failed
  * @entry: entry in it that failed
  * @lists: of a transfer: gather lists sent
@@ -356,6 +359,8 @@ enum nfcomms_completion_flags {
  * @epoch: of the device, as in nfcomms_info, that the operation was in: that of its
  *	channel, or the one that it was refused in; 0: in none
  * @rsvd: zero
+ * @limit: bytes, at most, where more were asked for: NFC_ETOOLARGE: of a transfer;
+ *	ENOMEM: that may be pinned; 0: not known
  */
 struct nfcomms_completion {
 	__u64 user_data;
@@ -376,6 +381,7 @@ struct nfcomms_completion {
 	__u64 id;
 	__u32 epoch;
 	__u32 rsvd;
+	__u64 limit;
 };
 
 /**

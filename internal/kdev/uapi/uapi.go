@@ -14,7 +14,7 @@ const (
 	InfoSizeFirst       = 144
 	HealthSizeFirst     = 176
 	OpSizeFirst         = 128
-	CompletionSizeFirst = 144
+	CompletionSizeFirst = 152
 	SubmitSizeFirst     = 40
 	CallSizeFirst       = 48
 	CancelSizeFirst     = 32
@@ -134,7 +134,7 @@ type Health struct {
 
 // Operations (enum nfcomms_opcode).
 const (
-	OpSubscribe  = 1  // Length: target; the handle comes in Channel
+	OpSubscribe  = 1  // Target; the handle comes in Channel
 	OpClose      = 2  // Flags: halves
 	OpSend       = 3  // Length bytes of Payload
 	OpReceive    = 4  // at most Length bytes, into the completion's Payload
@@ -143,7 +143,7 @@ const (
 	OpNext       = 7  // look at the next offer
 	OpArm        = 8  // Flags: half that may be ready
 	OpAccept     = 9  // end a held receive: commit it
-	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose id is Length
+	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose id is Operation
 	OpControl    = 11 // Payload: abi.Control; Address and Length for a load
 	OpCount      = 12
 )
@@ -167,8 +167,9 @@ type Op struct {
 	Length    uint64
 	TimeoutNS uint64 // OpSendInd: how long the target may stay unready; 0: for ever
 	Epoch     uint32 // OpSubscribe, OpControl: it starts in that epoch or ends with ESTALE; 0: any
-	Rsvd0     uint32
-	Rsvd      [3]uint64
+	Target    uint32 // OpSubscribe: the far end
+	Rsvd      [2]uint64
+	Operation uint64 // OpRefuse with H2D: id of an OpArm
 	Payload   [PayloadSize]byte
 }
 
@@ -191,7 +192,7 @@ type Completion struct {
 	Length      uint64 // bytes received or offered
 	Processed   uint64 // bytes moved when a transfer failed
 	Outstanding uint64 // bytes that were still to move
-	PeerSize    uint64 // the device's size; with ENOMEM: bytes that may be pinned
+	PeerSize    uint64 // the device's size
 	List        uint32 // gather list that failed
 	Entry       uint32 // entry in it that failed
 	Lists       uint32 // of a transfer: gather lists sent
@@ -200,6 +201,7 @@ type Completion struct {
 	ID          uint64 // of the operation
 	Epoch       uint32 // that the operation was in; 0: in none
 	Rsvd        uint32
+	Limit       uint64 // bytes, at most, where more were asked for
 }
 
 // Submit hands over operations.

@@ -99,8 +99,8 @@ func (c *channel) close(o *operation) {
 func (c *channel) disarm(o *operation) {
 	f := c.file
 	f.mu.Lock()
-	wake := c.kept[o.raw.Length]
-	delete(c.kept, o.raw.Length)
+	wake := c.kept[o.raw.Operation]
+	delete(c.kept, o.raw.Operation)
 	f.mu.Unlock()
 	if wake != nil {
 		c.ch.Disarm(abi.H2D, wake)

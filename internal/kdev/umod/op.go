@@ -184,13 +184,14 @@ func valid(o *uapi.Op) syscall.Errno {
 	message := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpReceive
 	switch {
 	case o.Opcode == 0 || o.Opcode >= uapi.OpCount || o.Flags&^flagsOf[o.Opcode] != 0:
-	case o.Rsvd != [3]uint64{} || o.Rsvd0 != 0 || o.Epoch != 0 && o.Channel != 0 || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
+	case o.Rsvd != [2]uint64{} || o.Target != 0 && o.Opcode != uapi.OpSubscribe || o.Operation != 0 && (o.Opcode != uapi.OpRefuse || o.Flags != uapi.H2D):
+	case o.Epoch != 0 && o.Channel != 0 || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
 	case !memory && o.Address != 0 || !payload && o.Payload != [uapi.PayloadSize]byte{}:
-	case !memory && !message && o.Length != 0 && o.Opcode != uapi.OpSubscribe && o.Flags != uapi.H2D:
+	case !memory && !message && o.Length != 0:
 	case o.Opcode == uapi.OpSendInd && o.Flags != 0 && o.TimeoutNS != 0:
 	case message && o.Length > uapi.PayloadSize:
-	case o.Opcode == uapi.OpClose && (o.Flags == 0 || o.Length != 0):
-	case o.Opcode == uapi.OpArm && (o.Flags&^uapi.Hold != uapi.H2D && o.Flags != uapi.D2H || o.Length != 0):
+	case o.Opcode == uapi.OpClose && o.Flags == 0:
+	case o.Opcode == uapi.OpArm && (o.Flags&^uapi.Hold != uapi.H2D && o.Flags != uapi.D2H):
 	case o.Opcode == uapi.OpReceive && o.Flags == uapi.Nowait|uapi.Hold, o.Opcode == uapi.OpReceiveInd && o.Flags == uapi.Nowait|uapi.Hold:
 	case (o.Opcode == uapi.OpSend || o.Opcode == uapi.OpSendInd) && o.Flags == uapi.Hold:
 	case (o.Opcode == uapi.OpSubscribe || o.Opcode == uapi.OpControl) != (o.Channel == 0):
@@ -333,7 +334,7 @@ func (f *File) withdraw(which func(*operation) bool) syscall.Errno {
 }
 
 func (f *File) subscribe(o *operation) {
-	ch, err := f.module.Device().Subscribe(o.epoch(), bridge.Target(o.raw.Length))
+	ch, err := f.module.Device().Subscribe(o.epoch(), bridge.Target(o.raw.Target))
 	if err != nil {
 		f.complete(o, outcome(uapi.Completion{}, o, err))
 		return

@@ -46,7 +46,7 @@ func boundClient(t *testing.T, program string, operations int) *client {
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	c := &client{t: t}
 	c.File = m.Open(func(yes bool) { c.readable = append(c.readable, yes) })
-	c.channel = c.call(uapi.Op{Opcode: uapi.OpSubscribe, Length: uint64(p.First)}).Channel
+	c.channel = c.call(uapi.Op{Opcode: uapi.OpSubscribe, Target: uint32(p.First)}).Channel
 	return c
 }
 

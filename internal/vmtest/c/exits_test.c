@@ -353,7 +353,7 @@ CASE(a_client_sees_only_its_own)
 	CHECK_EQ(control(b, NFCOMMS_IOC_CHANNEL, &info), ENOENT);
 	CHECK_EQ(cancel(b, id), ENOENT);
 	op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
-	op.length = first;
+	op.target = first;
 	CHECK_EQ(outcome(b, &op), NFC_EBUSY);
 	close(a);
 	CHECK_EQ(outcome(b, &op), NFC_ENOTARGET); /* its process ended with it */

@@ -155,7 +155,7 @@ static int run_subscribe(int fd, uint32_t ch)
 	struct nfcomms_op op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
 
 	(void)ch;
-	op.length = 15; /* nobody's: refused by the device, not before */
+	op.target = 15; /* nobody's: refused by the device, not before */
 	return by_call(fd, &op);
 }
 

@@ -87,7 +87,7 @@ static void connect_slot(struct slot *s, uint64_t *rng)
 		memcpy(&c, out.payload, sizeof(c));
 		first = (uint32_t)c.b;
 		op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
-		op.length = first;
+		op.target = first;
 		if (!call(s->fd, &op, &out) && out.status == NFC_OK)
 			s->channel[i] = out.channel;
 	}
@@ -152,7 +152,7 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 	switch (op.opcode) {
 	case NFCOMMS_OP_SUBSCRIBE:
 		op.channel = 0;
-		op.length = next_random(rng) % 64;
+		op.target = next_random(rng) % 64;
 		break;
 	case NFCOMMS_OP_CLOSE:
 		if (next_random(rng) % 8) /* else most channels are closed */

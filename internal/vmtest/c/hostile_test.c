@@ -80,7 +80,7 @@ static bool begin(int fd, uint32_t *channel)
 		return false;
 	memcpy(&request, c.payload, sizeof(request));
 	op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
-	op.length = request.b;
+	op.target = request.b;
 	if (request.status != NFC_OK || !attempt(fd, &op, &c))
 		return false;
 	*channel = c.channel;

@@ -288,7 +288,7 @@ static int over_memlock(void *argument)
 	CHECK_EQ(info.memlock_used, 0);
 	CHECK_EQ(call(fd, &op, &c), 0);
 	CHECK_EQ(c.error, ENOMEM);
-	CHECK_EQ(c.peer_size, limit);
+	CHECK_EQ(c.limit, limit);
 	CHECK(c.status != NFC_OK);
 	op.length = 2 * PAGE; /* within the limit */
 	CHECK_EQ(outcome(fd, &op), NFC_OK);

@@ -193,7 +193,7 @@ uint32_t subscribe(int fd, uint32_t target)
 	struct nfcomms_op op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
 	struct nfcomms_completion c = { .channel = 0 };
 
-	op.length = target;
+	op.target = target;
 	CHECK_EQ(call(fd, &op, &c), 0);
 	CHECK_EQ(c.status, NFC_OK);
 	CHECK(c.channel != 0);

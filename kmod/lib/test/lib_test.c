@@ -350,12 +350,13 @@ CASE(transfers)
 		.processed = 60,
 		.outstanding = 40,
 		.peer_size = 5,
+		.limit = 6,
 		.list = 6,
 		.entry = 2,
 	};
 	CHECK_EQ(nfcomms_receive_ind(dev, 3, data, 100, &f), -EIO);
 	CHECK(f.processed == 60 && f.outstanding == 40 && f.peer_size == 5 &&
-	      f.list == 6 && f.entry == 2);
+	      f.limit == 6 && f.list == 6 && f.entry == 2);
 	fake.fail = EINVAL;
 	CHECK_EQ(nfcomms_send_ind(dev, 3, data, 100, &f), -EINVAL);
 	CHECK(!f.processed && !f.outstanding && !f.peer_size);
@@ -467,7 +468,7 @@ CASE(subscriptions)
 	fake.completion.channel = 12;
 	CHECK_EQ(nfcomms_subscribe(dev, 33, &channel), 0);
 	CHECK(channel == 12 && fake.op.opcode == NFCOMMS_OP_SUBSCRIBE &&
-	      fake.op.length == 33 && !fake.op.channel);
+	      fake.op.target == 33 && !fake.op.channel);
 	fake.completion.status = NFC_ENOTARGET;
 	CHECK_EQ(nfcomms_subscribe(dev, 33, &channel), -ENXIO);
 	fake.completion.status = NFC_OK;

@@ -18,7 +18,8 @@
 
 #define NODE "/dev/nfcomms0"
 
-FIXTURE(client) {
+FIXTURE(client)
+{
 	int fd;
 };
 
@@ -117,7 +118,9 @@ TEST_F(client, nothing_to_read)
 TEST_F(client, echo)
 {
 	struct nfc_control start = {
-		.op = NFC_CONTROL_START, .b = 1, .name = "loopback",
+		.op = NFC_CONTROL_START,
+		.b = 1,
+		.name = "loopback",
 	};
 	struct nfcomms_op op = { .opcode = NFCOMMS_OP_CONTROL };
 	struct nfcomms_completion c;
@@ -131,19 +134,22 @@ TEST_F(client, echo)
 	ASSERT_EQ(NFC_OK, start.status);
 	op = (struct nfcomms_op){
 		.opcode = NFCOMMS_OP_SUBSCRIBE,
-		.length = start.b,
+		.target = start.b,
 	};
 	ASSERT_EQ(0, call(self->fd, &op, &c));
 	ASSERT_EQ(NFC_OK, c.status);
 	channel = c.channel;
 	op = (struct nfcomms_op){
-		.opcode = NFCOMMS_OP_SEND, .channel = channel,
-		.length = 5, .payload = "hello",
+		.opcode = NFCOMMS_OP_SEND,
+		.channel = channel,
+		.length = 5,
+		.payload = "hello",
 	};
 	ASSERT_EQ(0, call(self->fd, &op, &c));
 	EXPECT_EQ(NFC_OK, c.status);
 	op = (struct nfcomms_op){
-		.opcode = NFCOMMS_OP_RECEIVE, .channel = channel,
+		.opcode = NFCOMMS_OP_RECEIVE,
+		.channel = channel,
 		.length = NFCOMMS_PAYLOAD_SIZE,
 	};
 	ASSERT_EQ(0, call(self->fd, &op, &c));
