@@ -253,7 +253,8 @@ void nfcm_file_report(struct nfcm_op *op)
 	struct nfcm_file *file = op->file;
 	bool keep = !op->called;
 
-	if (op->opcode != NFCOMMS_OP_RECEIVE && op->opcode != NFCOMMS_OP_CONTROL)
+	if (op->opcode != NFCOMMS_OP_RECEIVE &&
+	    (op->opcode != NFCOMMS_OP_CONTROL || op->c.status || op->c.error))
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);

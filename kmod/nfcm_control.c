@@ -459,7 +459,7 @@ static void request(struct nfcm_epoch *epoch, struct nfcm_op *op)
 		reply.status = cpu_to_le16((u16)status);
 		status = NFC_OK;
 	}
-	memcpy(op->c.payload, &reply, sizeof(reply));
+	nfcm_requests_answer(&reply, op->c.payload);
 	end_current(epoch, op, status, error);
 }
 
@@ -642,28 +642,4 @@ void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file)
 		WRITE_ONCE(k->current_op->cancelled, true);
 	spin_unlock(&k->lock);
 	wake_up_all(&k->wait);
-}
-
-/* Is the payload of a CONTROL in order? in is the driver's own copy. No locks. */
-int nfcm_control_check(const struct nfcomms_op *in)
-{
-	struct nfc_control c;
-
-	memcpy(&c, in->payload, sizeof(c));
-	if (c.status || c.request || c.name[NFC_NAME_SIZE - 1])
-		return -EINVAL;
-	switch (le16_to_cpu(c.op)) {
-	case NFC_CONTROL_LOAD:
-		return in->length && (!c.a || le64_to_cpu(c.a) == in->length) ?
-			       0 :
-			       -EINVAL;
-	case NFC_CONTROL_START:
-	case NFC_CONTROL_STOP:
-	case NFC_CONTROL_PROGRAM:
-	case NFC_CONTROL_MEMORY:
-	case NFC_CONTROL_RUNNING:
-		return in->length || in->address ? -EINVAL : 0;
-	default:
-		return -EINVAL;
-	}
 }

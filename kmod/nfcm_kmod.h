@@ -524,6 +524,8 @@ void nfcm_requests_put_off(struct nfcm_controller *k, struct nfcm_op *op,
 void nfcm_requests_send_again(struct nfcm_controller *k);
 void nfcm_requests_enlist(struct nfcm_controller *k, struct nfcm_process *p);
 void nfcm_requests_delist(struct nfcm_controller *k, struct nfcm_process *p);
+int nfcm_requests_parse(const struct nfcomms_op *in, struct nfc_control *out);
+void nfcm_requests_answer(const struct nfc_control *reply, u8 *to);
 bool nfcm_requests_blame(struct nfcm_epoch *epoch);
 void nfcm_requests_forget(struct nfcm_controller *k, struct list_head *list,
 			  struct nfcm_file *file);
@@ -534,7 +536,6 @@ void nfcm_control_submit(struct nfcm_epoch *epoch, struct nfcm_op *op);
 void nfcm_control_stop(struct nfcm_epoch *epoch, struct nfcm_process *p);
 void nfcm_control_cancel(struct nfcm_op *op);
 void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file);
-int nfcm_control_check(const struct nfcomms_op *in);
 
 /* ---- nfcm_dev.c: epochs: start and end ---- */
 

@@ -103,8 +103,6 @@ static int check_opcode(const struct nfcomms_op *in)
 	case NFCOMMS_OP_ACCEPT:
 	case NFCOMMS_OP_REFUSE:
 		return in->length ? -EINVAL : 0;
-	case NFCOMMS_OP_CONTROL:
-		return nfcm_control_check(in);
 	default:
 		return 0;
 	}
@@ -136,7 +134,8 @@ static int check(const struct nfcomms_op *in)
 }
 
 static struct nfcm_op *op_alloc(struct nfcm_file *file,
-				const struct nfcomms_op *in, u64 id)
+				const struct nfcomms_op *in,
+				const struct nfc_control *request, u64 id)
 {
 	struct nfcm_op *op = kmem_cache_zalloc(nfcm_op_cache, GFP_KERNEL);
 
@@ -154,7 +153,10 @@ static struct nfcm_op *op_alloc(struct nfcm_file *file,
 	op->c.user_data = in->user_data;
 	op->c.id = id;
 	op->c.channel = in->channel;
-	memcpy(op->c.payload, in->payload, sizeof(op->c.payload));
+	if (in->opcode == NFCOMMS_OP_CONTROL)
+		memcpy(op->c.payload, request, sizeof(*request));
+	else
+		memcpy(op->c.payload, in->payload, sizeof(op->c.payload));
 	return op;
 }
 
@@ -180,17 +182,12 @@ static bool starts_lone(const struct nfc_control *c)
  * file and ends with it. A START takes the rights of a channel, and a user
  * whose processes did not lose the device repeatedly.
  */
-static int permit(struct nfcm_file *file, const struct nfcomms_op *in)
+static int permit(struct nfcm_file *file, const struct nfc_control *c)
 {
-	struct nfc_control c;
-
-	if (in->opcode != NFCOMMS_OP_CONTROL)
-		return 0;
-	memcpy(&c, in->payload, sizeof(c));
-	if ((le16_to_cpu(c.op) == NFC_CONTROL_LOAD || starts_lone(&c)) &&
+	if ((le16_to_cpu(c->op) == NFC_CONTROL_LOAD || starts_lone(c)) &&
 	    !capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	if (le16_to_cpu(c.op) == NFC_CONTROL_START &&
+	if (le16_to_cpu(c->op) == NFC_CONTROL_START &&
 	    !nfcm_user_may_start(file->user) && !capable(CAP_SYS_ADMIN))
 		return -EDQUOT;
 	return 0;
@@ -210,14 +207,16 @@ static struct nfcm_op *submit_make(struct nfcm_file *file,
 				   const struct nfcomms_op *in, u64 id,
 				   bool called)
 {
+	struct nfc_control request;
 	struct nfcm_op *op;
 	int rc = check(in);
 
-	if (!rc)
-		rc = permit(file, in);
+	if (!rc && in->opcode == NFCOMMS_OP_CONTROL) {
+		rc = nfcm_requests_parse(in, &request) ?: permit(file, &request);
+	}
 	if (rc)
 		return ERR_PTR(rc);
-	op = op_alloc(file, in, id);
+	op = op_alloc(file, in, &request, id);
 	if (!op)
 		return ERR_PTR(-ENOMEM);
 	op->called = called;

@@ -13,19 +13,17 @@ import (
 )
 
 // control sends a request to the device, with image after it if there is one,
-// and returns the reply.
-func (d *Device) control(ctx context.Context, req abi.Control, image []byte) (reply abi.Control, err error) {
+// and returns the answer.
+func (d *Device) control(ctx context.Context, req uapi.Payload, image []byte) (answer uapi.Payload, err error) {
 	fill := func(o *op) {
-		var s abi.Slot
-		*s.Control() = req
-		copy(o.raw.Payload[:], s.Bytes()[:])
+		o.raw.Payload = req
 		o.memory(&d.regions, image)
 	}
 	err = d.call(ctx, uapi.OpControl, fill, func(o *op) error {
-		reply = o.control()
-		return bridge.Error(abi.Status(reply.Status))
+		answer = o.got.Payload
+		return bridge.Error(abi.Status(uapi.Status(&answer)))
 	})
-	return reply, err
+	return answer, err
 }
 
 // Start runs a program as a new process.
@@ -38,7 +36,6 @@ func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, e
 }
 
 func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
-	req := abi.Control{Op: abi.ControlStart, A: uint64(p.First), B: uint64(p.Targets), C: p.Argument}
 	if err := d.begin(ctx); err != nil {
 		return bridge.Process{}, err
 	}
@@ -48,19 +45,22 @@ func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, e
 	if limit := d.info.Load().Channels; p.Targets < 1 || p.Targets > limit || p.First > bridge.Target(limit-p.Targets) {
 		return bridge.Process{}, fmt.Errorf("%d targets from %v: %w", p.Targets, p.First, bridge.ErrInvalid)
 	}
+	req := uapi.RequestStart{Request: uapi.ControlStart, First: uint32(p.First), Targets: uint32(p.Targets), Argument: p.Argument}
 	copy(req.Name[:], p.Name)
-	r, err := d.control(ctx, req, nil)
+	answer, err := d.control(ctx, uapi.Pack(req), nil)
 	if err != nil {
 		return bridge.Process{}, err
 	}
-	return bridge.Process{ID: bridge.ProcessID(r.A), First: bridge.Target(r.B), Targets: p.Targets}, nil
+	r := uapi.Unpack[uapi.RequestStart](&answer)
+	return bridge.Process{ID: bridge.ProcessID(r.Process), First: bridge.Target(r.First), Targets: p.Targets}, nil
 }
 
 // Stop asks a process that this device started to return, and waits until it
 // did. ErrInvalid if there is no such process.
 func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
 	// The module answers when the process has returned.
-	if _, err := d.control(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil); err != nil {
+	req := uapi.RequestProcess{Request: uapi.ControlStop, Process: uint64(id)}
+	if _, err := d.control(ctx, uapi.Pack(req), nil); err != nil {
 		return fmt.Errorf("process %d: %w", id, err)
 	}
 	return nil
@@ -77,27 +77,39 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	if len(image) == 0 {
 		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
 	}
-	r, err := d.control(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image)
-	if why := r.Why(); err != nil && why != "" {
+	answer, err := d.control(ctx, uapi.Pack(uapi.RequestLoad{Request: uapi.ControlLoad}), image)
+	r := uapi.Unpack[uapi.RequestLoad](&answer)
+	if why := plain(r.Text[:]); err != nil && why != "" {
 		err = &bridge.ImageError{Why: why, Err: err}
 	}
-	first, err := name(r, err)
+	first, err := name(r.Text[:], err)
 	if err != nil {
 		return "", fmt.Errorf("image of %d bytes: %w", len(image), err)
 	}
 	return first, nil
 }
 
-// name returns the name in a reply.
-func name(r abi.Control, err error) (string, error) {
+// plain returns a text of the device; empty if it is none.
+func plain(text []byte) string {
+	text, _, _ = bytes.Cut(text, []byte{0})
+	for _, b := range text {
+		if b < ' ' || b > '~' {
+			return ""
+		}
+	}
+	return string(text)
+}
+
+// name returns the name in an answer.
+func name(text []byte, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n := bytes.IndexByte(r.Name[:], 0)
+	n := bytes.IndexByte(text, 0)
 	if n < 1 {
-		return "", fmt.Errorf("%w: reply with name %q", bridge.ErrFault, r.Name)
+		return "", fmt.Errorf("%w: reply with name %q", bridge.ErrFault, text)
 	}
-	return string(r.Name[:n]), nil
+	return string(text[:n]), nil
 }
 
 // programsMax bounds what a device may list.
@@ -106,8 +118,10 @@ const programsMax = 1 << 16
 // Programs lists the names Start accepts.
 func (d *Device) Programs(ctx context.Context) ([]string, error) {
 	var names []string
-	for i := range uint64(programsMax) {
-		name, err := name(d.control(ctx, abi.Control{Op: abi.ControlProgram, A: i}, nil))
+	for i := range uint32(programsMax) {
+		answer, err := d.control(ctx, uapi.Pack(uapi.RequestProgram{Request: uapi.ControlProgram, Index: i}), nil)
+		r := uapi.Unpack[uapi.RequestProgram](&answer)
+		name, err := name(r.Name[:], err)
 		if errors.Is(err, bridge.ErrNoProgram) {
 			break
 		}
@@ -124,8 +138,8 @@ func (d *Device) Running(ctx context.Context, id bridge.ProcessID) (bool, error)
 	if err := d.begin(ctx); err != nil {
 		return false, err
 	}
-	r, err := d.control(ctx, abi.Control{Op: abi.ControlRunning, A: uint64(id)}, nil)
-	return err == nil && r.B != 0, err
+	answer, err := d.control(ctx, uapi.Pack(uapi.RequestProcess{Request: uapi.ControlRunning, Process: uint64(id)}), nil)
+	return err == nil && uapi.Unpack[uapi.RequestProcess](&answer).Running != 0, err
 }
 
 // Memory describes one of the device's memory types.
@@ -136,9 +150,10 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	if kind < 0 || kind >= abi.MemoryCount {
 		return bridge.Memory{}, fmt.Errorf("no type %d: %w", kind, bridge.ErrInvalid)
 	}
-	r, err := d.control(ctx, abi.Control{Op: abi.ControlMemory, A: uint64(kind)}, nil)
+	answer, err := d.control(ctx, uapi.Pack(uapi.RequestMemory{Request: uapi.ControlMemory, Kind: uint32(kind)}), nil)
 	if err != nil {
 		return bridge.Memory{}, err
 	}
-	return bridge.Memory{Base: r.A, Size: r.B, Free: r.C}, nil
+	r := uapi.Unpack[uapi.RequestMemory](&answer)
+	return bridge.Memory{Base: r.Base, Size: r.Bytes, Free: r.Unused}, nil
 }

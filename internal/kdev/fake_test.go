@@ -18,7 +18,7 @@ import (
 func TestFakeRefuses(t *testing.T) {
 	f := newModule(t).open()
 	defer func() { require.NoError(t, f.close()) }()
-	control := uapi.Op{Opcode: uapi.OpControl}
+	control := uapi.Op{Opcode: uapi.OpControl, Payload: uapi.Pack(uapi.RequestMemory{Request: uapi.ControlMemory})}
 	for name, c := range map[string]struct {
 		op   uapi.Op
 		want syscall.Errno
@@ -39,6 +39,8 @@ func TestFakeRefuses(t *testing.T) {
 		"stray length":      {uapi.Op{Opcode: uapi.OpNext, Channel: 1, Length: 1}, syscall.EINVAL},
 		"stray payload":     {uapi.Op{Opcode: uapi.OpNext, Channel: 1, Payload: [56]byte{55: 1}}, syscall.EINVAL},
 		"stray time-out":    {uapi.Op{Opcode: uapi.OpSend, Channel: 1, TimeoutNS: 1}, syscall.EINVAL},
+		"unknown request":   {uapi.Op{Opcode: uapi.OpControl, Payload: uapi.Pack(uapi.RequestProcess{Request: 8})}, syscall.EINVAL},
+		"answer in request": {uapi.Op{Opcode: uapi.OpControl, Payload: uapi.Pack(uapi.RequestStart{Request: uapi.ControlStart, Process: 1})}, syscall.EINVAL},
 		"control's channel": {uapi.Op{Opcode: uapi.OpControl, Channel: 1}, syscall.EINVAL},
 		"no channel":        {uapi.Op{Opcode: uapi.OpSend}, syscall.EINVAL},
 		"unknown channel":   {uapi.Op{Opcode: uapi.OpSend, Channel: 77}, syscall.ENOENT},

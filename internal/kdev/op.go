@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
 	"github.com/nfcomms/nfcomms/internal/region"
 	"github.com/nfcomms/nfcomms/internal/stamp"
@@ -57,13 +56,6 @@ func (o *op) offer() bridge.Offer {
 
 // notNow reports whether an operation that does not wait did nothing.
 func (o *op) notNow() bool { return o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0 }
-
-// control returns the completion's payload as a reply of the device.
-func (o *op) control() abi.Control {
-	var s abi.Slot
-	copy(s.Bytes()[:], o.got.Payload[:])
-	return *s.Control()
-}
 
 // table holds all operations of a device.
 type table struct {

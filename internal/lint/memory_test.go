@@ -17,7 +17,7 @@ var takesMemory = []string{
 }
 
 // ofOwn is a copy to or from a slot, or a name: a message.
-var ofOwn = regexp.MustCompile(`\.Bytes\(\)\[|\.Payload\[|\.Name\[|\.Driver\[|\bs\.buf\b`)
+var ofOwn = regexp.MustCompile(`\.Bytes\(\)\[|\.Payload\[|\.Name\[|\.Text\[|\.Driver\[|\bs\.buf\b`)
 
 // ownCopies are functions whose copies are of memory that is there, or that may end a process: of a
 // message, as Go itself copies it, of objects on the stack, and of what internal/fault calls.

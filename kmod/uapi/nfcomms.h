@@ -21,9 +21,8 @@
  * grow. A kernel takes any size from there on. It refuses unknown fields with
  * E2BIG unless they are zero, reads fields that an older caller lacks as zero,
  * and writes no more than the caller has room for. Reserved fields and unknown
- * flags must be zero (EINVAL). No field has a pointer type. Payloads are those
- * of the device ABI, firmware/nfc_abi.h; so are statuses, which enum
- * nfcomms_status repeats.
+ * flags must be zero (EINVAL). No field has a pointer type. Statuses are those of
+ * the device ABI, firmware/nfc_abi.h, which enum nfcomms_status repeats.
  */
 #ifndef _UAPI_NFCOMMS_H
 #define _UAPI_NFCOMMS_H
@@ -274,11 +273,11 @@ enum nfcomms_opcode {
 	/* … or not: a message stays offered, a transfer is aborted. See also ARM. */
 	NFCOMMS_OP_REFUSE = 10,
 	/*
-	 * @payload is a struct nfc_control: START, STOP, PROGRAM, MEMORY, RUNNING, or LOAD
-	 * of @length bytes at @address. The completion's payload is the reply.
-	 * A process is its file's: only that file may stop it, and it ends
-	 * with the file. LOAD brings code into the device: EPERM without
-	 * CAP_SYS_ADMIN.
+	 * @payload is the structure that enum nfcomms_control gives for its first
+	 * field; LOAD has @length bytes at @address as well. The completion's
+	 * payload is the same structure as the device answered. A process is its
+	 * file's: only that file may stop it, and it ends with the file. LOAD
+	 * brings code into the device: EPERM without CAP_SYS_ADMIN.
 	 */
 	NFCOMMS_OP_CONTROL = 11,
 	NFCOMMS_OP_COUNT = 12,
@@ -308,7 +307,7 @@ enum nfcomms_op_flags {
  * @target: SUBSCRIBE: the far end
  * @rsvd: zero
  * @operation: REFUSE with NFCOMMS_H2D: id of an ARM
- * @payload: see the opcode; zero where not used
+ * @payload: SEND: the message; CONTROL: see enum nfcomms_control; else zero
  */
 struct nfcomms_op {
 	__u16 opcode;
@@ -354,7 +353,7 @@ enum nfcomms_completion_flags {
  * @entry: entry in it that failed
  * @lists: of a transfer: gather lists sent
  * @repeated: of a transfer: rounds sent again
- * @payload: of a message, or a struct nfc_control
+ * @payload: RECEIVE: the message; CONTROL: the answer, where status is NFC_OK; else zero
  * @id: of the operation, as SUBMIT returned it
  * @epoch: of the device, as in nfcomms_info, that the operation was in: that of its
  *	channel, or the one that it was refused in; 0: in none
@@ -382,6 +381,117 @@ struct nfcomms_completion {
 	__u32 epoch;
 	__u32 rsvd;
 	__u64 limit;
+};
+
+/**
+ * enum nfcomms_control - what a CONTROL asks for, the first field of its payload.
+ * @NFCOMMS_CONTROL_START: run a program: struct nfcomms_request_start
+ * @NFCOMMS_CONTROL_STOP: have a process return: struct nfcomms_request_process
+ * @NFCOMMS_CONTROL_LOAD: bring in the programs of an image: struct nfcomms_request_load
+ * @NFCOMMS_CONTROL_PROGRAM: name a program: struct nfcomms_request_program
+ * @NFCOMMS_CONTROL_MEMORY: describe memory of the device: struct nfcomms_request_memory
+ * @NFCOMMS_CONTROL_RUNNING: has a process returned? struct nfcomms_request_process
+ */
+enum nfcomms_control {
+	NFCOMMS_CONTROL_START = 2,
+	NFCOMMS_CONTROL_STOP = 3,
+	NFCOMMS_CONTROL_LOAD = 4,
+	NFCOMMS_CONTROL_PROGRAM = 5,
+	NFCOMMS_CONTROL_MEMORY = 6,
+	NFCOMMS_CONTROL_RUNNING = 7,
+};
+
+#define NFCOMMS_NAME_LENGTH 24
+#define NFCOMMS_TEXT_LENGTH 40
+
+/**
+ * struct nfcomms_request_start - run a program as a process. Fields that are out are zero in a request.
+ * @request: NFCOMMS_CONTROL_START
+ * @status: out: enum nfcomms_status
+ * @targets: how many it gets
+ * @argument: for the program
+ * @process: out: its number
+ * @first: in: its first target, 0: any; out: the one that it got
+ * @rsvd: zero
+ * @name: of the program, NUL-terminated
+ */
+struct nfcomms_request_start {
+	__u16 request;
+	__u16 status;
+	__u32 targets;
+	__u64 argument;
+	__u64 process;
+	__u32 first;
+	__u32 rsvd;
+	__u8 name[NFCOMMS_NAME_LENGTH];
+};
+
+/**
+ * struct nfcomms_request_process - stop a process, or ask for it.
+ * @request: NFCOMMS_CONTROL_STOP, NFCOMMS_CONTROL_RUNNING
+ * @status: out: enum nfcomms_status
+ * @running: out, RUNNING: 1 until it has returned, then 0
+ * @process: its number
+ * @rsvd: zero
+ */
+struct nfcomms_request_process {
+	__u16 request;
+	__u16 status;
+	__u32 running;
+	__u64 process;
+	__u64 rsvd[5];
+};
+
+/**
+ * struct nfcomms_request_load - bring in the programs of an image.
+ * @request: NFCOMMS_CONTROL_LOAD
+ * @status: out: enum nfcomms_status
+ * @rsvd: zero
+ * @text: out, NUL-terminated: the name of the first program, or why it was refused
+ * @rsvd1: zero
+ */
+struct nfcomms_request_load {
+	__u16 request;
+	__u16 status;
+	__u32 rsvd;
+	__u8 text[NFCOMMS_TEXT_LENGTH];
+	__u64 rsvd1;
+};
+
+/**
+ * struct nfcomms_request_program - the name of a program that can be started.
+ * @request: NFCOMMS_CONTROL_PROGRAM
+ * @status: out: enum nfcomms_status; NFC_ENOPROGRAM behind the last one
+ * @index: from 0 on
+ * @name: out: NUL-terminated
+ * @rsvd: zero
+ */
+struct nfcomms_request_program {
+	__u16 request;
+	__u16 status;
+	__u32 index;
+	__u8 name[NFCOMMS_NAME_LENGTH];
+	__u64 rsvd[3];
+};
+
+/**
+ * struct nfcomms_request_memory - one of the device's types of memory.
+ * @request: NFCOMMS_CONTROL_MEMORY
+ * @status: out: enum nfcomms_status
+ * @kind: enum nfc_memory of the device ABI
+ * @base: out: address of its first byte
+ * @bytes: out: how large it is
+ * @unused: out: bytes of it that are free
+ * @rsvd: zero
+ */
+struct nfcomms_request_memory {
+	__u16 request;
+	__u16 status;
+	__u32 kind;
+	__u64 base;
+	__u64 bytes;
+	__u64 unused;
+	__u64 rsvd[3];
 };
 
 /**

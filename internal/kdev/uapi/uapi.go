@@ -144,7 +144,7 @@ const (
 	OpArm        = 8  // Flags: half that may be ready
 	OpAccept     = 9  // end a held receive: commit it
 	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose id is Operation
-	OpControl    = 11 // Payload: abi.Control; Address and Length for a load
+	OpControl    = 11 // Payload: RequestStart and others; Address and Length for a load
 	OpCount      = 12
 )
 
@@ -202,6 +202,77 @@ type Completion struct {
 	Epoch       uint32 // that the operation was in; 0: in none
 	Rsvd        uint32
 	Limit       uint64 // bytes, at most, where more were asked for
+}
+
+// Requests of OpControl (enum nfcomms_control), the first field of its payload.
+const (
+	ControlStart   = 2 // RequestStart
+	ControlStop    = 3 // RequestProcess
+	ControlLoad    = 4 // RequestLoad
+	ControlProgram = 5 // RequestProgram
+	ControlMemory  = 6 // RequestMemory
+	ControlRunning = 7 // RequestProcess
+)
+
+// Bytes of names and texts, their NUL included.
+const (
+	NameLength = 24
+	TextLength = 40
+)
+
+// RequestStart runs a program as a process.
+type RequestStart struct {
+	_        structs.HostLayout
+	Request  uint16
+	Status   uint16 // out
+	Targets  uint32
+	Argument uint64
+	Process  uint64 // out
+	First    uint32 // in: 0 for any; out
+	Rsvd     uint32
+	Name     [NameLength]byte
+}
+
+// RequestProcess stops a process, or asks for it.
+type RequestProcess struct {
+	_       structs.HostLayout
+	Request uint16
+	Status  uint16 // out
+	Running uint32 // out, of ControlRunning
+	Process uint64
+	Rsvd    [5]uint64
+}
+
+// RequestLoad brings in the programs of an image.
+type RequestLoad struct {
+	_       structs.HostLayout
+	Request uint16
+	Status  uint16 // out
+	Rsvd    uint32
+	Text    [TextLength]byte // out: name of the first program, or why it was refused
+	Rsvd1   uint64
+}
+
+// RequestProgram names a program.
+type RequestProgram struct {
+	_       structs.HostLayout
+	Request uint16
+	Status  uint16 // out
+	Index   uint32
+	Name    [NameLength]byte // out
+	Rsvd    [3]uint64
+}
+
+// RequestMemory describes one of the device's types of memory.
+type RequestMemory struct {
+	_       structs.HostLayout
+	Request uint16
+	Status  uint16 // out
+	Kind    uint32
+	Base    uint64 // out
+	Bytes   uint64 // out
+	Unused  uint64 // out
+	Rsvd    [3]uint64
 }
 
 // Submit hands over operations.

@@ -3,7 +3,6 @@ package umod
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -195,6 +194,7 @@ func valid(o *uapi.Op) syscall.Errno {
 	case o.Opcode == uapi.OpReceive && o.Flags == uapi.Nowait|uapi.Hold, o.Opcode == uapi.OpReceiveInd && o.Flags == uapi.Nowait|uapi.Hold:
 	case (o.Opcode == uapi.OpSend || o.Opcode == uapi.OpSendInd) && o.Flags == uapi.Hold:
 	case (o.Opcode == uapi.OpSubscribe || o.Opcode == uapi.OpControl) != (o.Channel == 0):
+	case o.Opcode == uapi.OpControl && !validRequest(o):
 	default:
 		return 0
 	}
@@ -345,84 +345,6 @@ func (f *File) subscribe(o *operation) {
 	f.channels[handle] = newChannel(f, ch, o.born)
 	f.mu.Unlock()
 	f.complete(o, uapi.Completion{Channel: handle})
-}
-
-// control makes the request of a struct nfc_control.
-func (f *File) control(o *operation) {
-	var in, out abi.Slot
-	copy(in.Bytes()[:], o.raw.Payload[:])
-	req := in.Control()
-	reply := out.Control()
-	*reply = abi.Control{Op: req.Op, Request: req.Request}
-	err := f.ask(o, req, reply)
-	status, _ := bridge.StatusOf(err)
-	c := uapi.Completion{Error: o.late(err)}
-	if status == abi.ErrReset || status == abi.ErrFault || status == abi.ErrWithdrawn {
-		c.Status = uint32(status) // there is no reply
-	}
-	reply.Status = uint16(status)
-	copy(c.Payload[:], out.Bytes()[:])
-	f.complete(o, c)
-}
-
-// ask makes one request on the control channel.
-func (f *File) ask(o *operation, req, reply *abi.Control) error {
-	dev, ctx := f.module.Device(), o.epoch()
-	switch req.Op {
-	case abi.ControlStart:
-		end := slices.Index(req.Name[:], 0)
-		if end < 0 {
-			return bridge.ErrInvalid
-		}
-		p, err := dev.Start(ctx, bridge.Program{
-			Name: string(req.Name[:end]), First: bridge.Target(req.A), Targets: int(req.B), Argument: req.C,
-		})
-		if err == nil {
-			f.mu.Lock()
-			f.processes[p.ID] = true
-			f.mu.Unlock()
-		}
-		reply.A, reply.B = uint64(p.ID), uint64(p.First)
-		return err
-	case abi.ControlStop:
-		if f.module.owner(bridge.ProcessID(req.A), f) {
-			return bridge.ErrInvalid
-		}
-		return dev.Stop(ctx, bridge.ProcessID(req.A))
-	case abi.ControlLoad:
-		return load(ctx, o, dev, reply)
-	case abi.ControlProgram:
-		names, err := dev.Programs(ctx)
-		if err == nil && req.A >= uint64(len(names)) {
-			err = bridge.ErrNoProgram
-		}
-		if err == nil {
-			copy(reply.Name[:], names[req.A])
-		}
-		return err
-	case abi.ControlRunning:
-		running, err := dev.Running(ctx, bridge.ProcessID(req.A))
-		if running {
-			reply.B = 1
-		}
-		return err
-	case abi.ControlMemory:
-		m, err := dev.Memory(ctx, int(req.A))
-		reply.A, reply.B, reply.C = m.Base, m.Size, m.Free
-		return err
-	default:
-		return bridge.ErrInvalid
-	}
-}
-
-// load adds the programs of an image; the reply of a device that refuses it has its reason.
-func load(ctx context.Context, o *operation, dev bridge.Device, reply *abi.Control) error {
-	name, err := dev.Load(ctx, o.data())
-	copy(reply.Name[:], name)
-	if refused := (*bridge.ImageError)(nil); errors.As(err, &refused) {
-		reply.SetWhy(refused.Why)
-	}
-	return err
 }
 
 // owner reports whether a process belongs to another file.

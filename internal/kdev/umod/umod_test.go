@@ -4,7 +4,6 @@ package umod_test
 
 import (
 	"cmp"
-	"errors"
 	"runtime"
 	"syscall"
 	"testing"
@@ -205,14 +204,10 @@ func TestReset(t *testing.T) {
 // TestNameWithoutEnd is refused.
 func TestNameWithoutEnd(t *testing.T) {
 	c := newClient(t, "loopback")
-	var in abi.Slot
-	request := in.Control()
-	request.Op, request.B = abi.ControlStart, 1
-	for i := range request.Name {
-		request.Name[i] = 'x'
+	r := uapi.RequestStart{Request: uapi.ControlStart, Targets: 1}
+	for i := range r.Name {
+		r.Name[i] = 'x'
 	}
-	out := c.call(uapi.Op{Opcode: uapi.OpControl, Payload: [56]byte(in.Bytes()[:56])})
-	var reply abi.Slot
-	copy(reply.Bytes()[:], out.Payload[:])
-	require.True(t, errors.Is(bridge.Error(abi.Status(reply.Control().Status)), bridge.ErrInvalid))
+	var out uapi.Completion
+	require.Equal(t, syscall.EINVAL, c.Call(&uapi.Op{Opcode: uapi.OpControl, Payload: uapi.Pack(r)}, &out, nil))
 }

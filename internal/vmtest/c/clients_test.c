@@ -230,7 +230,9 @@ CASE(files_that_wait_for_a_worker_end)
 static void fill_requests(int fd)
 {
 	struct nfcomms_op ops[256];
-	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory memory = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 	int taken, all = 0;
 
 	for (int i = 0; i < 256; i++) {
@@ -246,7 +248,9 @@ static void fill_requests(int fd)
 
 CASE(requests_of_files_alternate)
 {
-	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory memory = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 	struct nfcomms_op few[FEW];
 	int many = fresh(), fd = client(), withdrawn = 0;
 	struct nfcomms_completion c = { .status = 0 };
@@ -273,7 +277,9 @@ CASE(requests_of_files_alternate)
 /* Keep the control channel busy, with so many requests at any time. */
 static int ask_always(void *argument)
 {
-	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory memory = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
 	const int *ready = argument;
 	struct nfcomms_completion c;

@@ -363,7 +363,10 @@ CASE(a_client_sees_only_its_own)
 CASE(a_process_is_its_files)
 {
 	int a = fresh(), b = client();
-	struct nfc_control request = { .op = NFC_CONTROL_START, .b = 1 };
+	struct nfcomms_request_start request = {
+		.request = NFCOMMS_CONTROL_START, .targets = 1
+	};
+	struct nfcomms_request_process stop = { .request = NFCOMMS_CONTROL_STOP };
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
 	struct nfcomms_completion c;
 	uint32_t ch;
@@ -373,12 +376,12 @@ CASE(a_process_is_its_files)
 	CHECK_EQ(call(a, &op, &c), 0);
 	memcpy(&request, c.payload, sizeof(request));
 	CHECK_EQ(request.status, NFC_OK);
-	ch = subscribe(a, request.b);
-	request = (struct nfc_control){ .op = NFC_CONTROL_STOP, .a = request.a };
-	memcpy(op.payload, &request, sizeof(request));
+	ch = subscribe(a, request.first);
+	stop.process = request.process;
+	memcpy(op.payload, &stop, sizeof(stop));
 	if (call(b, &op, &c) == 0) {
-		memcpy(&request, c.payload, sizeof(request));
-		CHECK(c.status != NFC_OK || request.status == NFC_EINVAL);
+		memcpy(&stop, c.payload, sizeof(stop));
+		CHECK(c.status != NFC_OK || stop.status == NFC_EINVAL);
 	}
 	check_alive(a, ch);
 	close(a);
@@ -504,7 +507,9 @@ static int ask_and_close(void *argument)
 {
 	struct sched_param first = { .sched_priority = 1 };
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory memory = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 	cpu_set_t one;
 
 	(void)argument;

@@ -162,7 +162,9 @@ static int run_subscribe(int fd, uint32_t ch)
 static int run_control(int fd, uint32_t ch)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control request = { .op = NFC_CONTROL_MEMORY, .a = 3 };
+	struct nfcomms_request_memory request = {
+		.request = NFCOMMS_CONTROL_MEMORY, .kind = 3
+	};
 
 	(void)ch;
 	memcpy(op.payload, &request, sizeof(request));

@@ -66,7 +66,9 @@ static void reap_all(const struct abuse *a, int taken)
 /* Requests of the control channel, a batch at a time. */
 static void ask(const struct abuse *a)
 {
-	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory memory = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 	struct nfcomms_op ops[BATCH];
 
 	for (int i = 0; i < BATCH; i++) {
@@ -200,17 +202,18 @@ static void unmap_much(const struct abuse *a)
 static void start_and_stop(const struct abuse *a)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control c = { .op = NFC_CONTROL_START,
-				 .b = 1,
-				 .name = "hold" };
+	struct nfcomms_request_start c = { .request = NFCOMMS_CONTROL_START,
+					   .targets = 1,
+					   .name = "hold" };
+	struct nfcomms_request_process stop = { .request = NFCOMMS_CONTROL_STOP };
 	struct nfcomms_completion out;
 
 	memcpy(op.payload, &c, sizeof(c));
 	CHECK_EQ(call(a->fd, &op, &out), 0);
 	memcpy(&c, out.payload, sizeof(c));
 	CHECK_EQ(c.status, NFC_OK);
-	c = (struct nfc_control){ .op = NFC_CONTROL_STOP, .a = c.a };
-	memcpy(op.payload, &c, sizeof(c));
+	stop.process = c.process;
+	memcpy(op.payload, &stop, sizeof(stop));
 	CHECK_EQ(outcome(a->fd, &op), NFC_OK);
 }
 
@@ -307,7 +310,9 @@ static void echo(const struct bench *b)
 
 static void request(const struct bench *b)
 {
-	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory memory = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
 
 	memcpy(op.payload, &memory, sizeof(memory));

@@ -76,16 +76,18 @@ static void connect_slot(struct slot *s, uint64_t *rng)
 	s->accepted = s->completed = s->ids = 0;
 	for (int i = 0; i < CHANNELS; i++) {
 		struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-		struct nfc_control c = { .op = NFC_CONTROL_START, .b = 1 };
+		struct nfcomms_request_start c = {
+			.request = NFCOMMS_CONTROL_START
+		};
 		struct nfcomms_completion out;
 
 		strcpy((char *)c.name, i % 2 ? "sink" : any_program(rng));
-		c.b = strcmp((char *)c.name, "gate") ? 1 : 2;
+		c.targets = strcmp((char *)c.name, "gate") ? 1 : 2;
 		memcpy(op.payload, &c, sizeof(c));
 		if (call(s->fd, &op, &out))
 			continue;
 		memcpy(&c, out.payload, sizeof(c));
-		first = (uint32_t)c.b;
+		first = c.first;
 		op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
 		op.target = first;
 		if (!call(s->fd, &op, &out) && out.status == NFC_OK)
@@ -119,16 +121,31 @@ static void aim(struct nfcomms_op *op, uint64_t *rng)
 
 static void request(struct nfcomms_op *op, uint64_t *rng)
 {
-	struct nfc_control c = { .op = 1 + next_random(rng) % 7 };
+	struct nfcomms_request_process p = {
+		.request = 1 + next_random(rng) % 7,
+		.process = next_random(rng) % 40,
+	};
+	struct nfcomms_request_start s = {
+		.request = NFCOMMS_CONTROL_START,
+		.first = next_random(rng) % 40,
+		.targets = next_random(rng) % 4,
+	};
 
-	c.a = next_random(rng) % 40;
-	c.b = next_random(rng) % 4;
-	strcpy((char *)c.name, any_program(rng));
-	if (c.op == NFC_CONTROL_LOAD) {
-		aim(op, rng);
-		c.a = op->length;
+	strcpy((char *)s.name, any_program(rng));
+	if (p.request == NFCOMMS_CONTROL_START) {
+		memcpy(op->payload, &s, sizeof(s));
+		return;
 	}
-	memcpy(op->payload, &c, sizeof(c));
+	if (p.request == NFCOMMS_CONTROL_LOAD) {
+		aim(op, rng);
+		p.process = 0;
+	}
+	if (p.request == NFCOMMS_CONTROL_PROGRAM ||
+	    p.request == NFCOMMS_CONTROL_MEMORY) { /* its index, or kind */
+		p.running = (uint32_t)p.process % 8;
+		p.process = 0;
+	}
+	memcpy(op->payload, &p, sizeof(p));
 }
 
 /*

@@ -71,7 +71,9 @@ static bool attempt(int fd, const struct nfcomms_op *op,
 static bool begin(int fd, uint32_t *channel)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control request = { .op = NFC_CONTROL_START, .b = 1 };
+	struct nfcomms_request_start request = {
+		.request = NFCOMMS_CONTROL_START, .targets = 1
+	};
 	struct nfcomms_completion c;
 
 	strcpy((char *)request.name, "loopback");
@@ -80,7 +82,7 @@ static bool begin(int fd, uint32_t *channel)
 		return false;
 	memcpy(&request, c.payload, sizeof(request));
 	op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
-	op.target = request.b;
+	op.target = request.first;
 	if (request.status != NFC_OK || !attempt(fd, &op, &c))
 		return false;
 	*channel = c.channel;

@@ -44,7 +44,9 @@ static uint8_t somewhere[NFC_PAGE_SIZE];
 static struct nfcomms_op valid(const struct bench *b, size_t i)
 {
 	struct nfcomms_op op = operation(opcodes[i].opcode, 0);
-	struct nfc_control request = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_request_memory request = {
+		.request = NFCOMMS_CONTROL_MEMORY
+	};
 
 	op.channel = opcodes[i].channel ? b->ch : 0;
 	if (op.opcode == NFCOMMS_OP_CLOSE || op.opcode == NFCOMMS_OP_ARM)
@@ -181,41 +183,49 @@ CASE(messages_over_56_bytes)
 }
 
 static void wrong_control(const struct bench *b, const char *what,
-			  const struct nfc_control *request)
+			  const void *request)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
 
-	memcpy(op.payload, request, sizeof(*request));
+	memcpy(op.payload, request, sizeof(op.payload));
 	check_refused(b, "CONTROL", what, &op, EINVAL);
 }
 
 CASE(control_requests)
 {
 	struct bench b = setup();
-	struct nfc_control c = { .op = 0 };
+	struct nfcomms_request_process p = { .request = 0 };
+	struct nfcomms_request_start s = { .request = NFCOMMS_CONTROL_START,
+					   .targets = 1 };
+	struct nfcomms_request_memory m = { .request = NFCOMMS_CONTROL_MEMORY };
+	struct nfcomms_request_load l = { .request = NFCOMMS_CONTROL_LOAD };
 	struct nfcomms_op op;
 
-	wrong_control(&b, "no request", &c);
-	c.op = 8;
-	wrong_control(&b, "unknown request", &c);
-	c.op = NFC_CONTROL_OPEN; /* the driver's own: SUBSCRIBE */
-	wrong_control(&b, "OPEN", &c);
-	c = (struct nfc_control){ .op = NFC_CONTROL_START, .b = 1 };
-	memset(c.name, 'a', sizeof(c.name));
-	wrong_control(&b, "a name without an end", &c);
-	c = (struct nfc_control){ .op = NFC_CONTROL_MEMORY, .status = 1 };
-	wrong_control(&b, "a status", &c);
-	c = (struct nfc_control){ .op = NFC_CONTROL_MEMORY, .request = 1 };
-	wrong_control(&b, "a request number", &c);
-	c = (struct nfc_control){ .op = NFC_CONTROL_LOAD };
-	wrong_control(&b, "an image of no bytes", &c);
-	c.a = 100;
-	wrong_control(&b, "an image of another length", &c);
+	wrong_control(&b, "no request", &p);
+	p.request = 8;
+	wrong_control(&b, "unknown request", &p);
+	p.request = NFC_CONTROL_OPEN; /* the driver's own: SUBSCRIBE */
+	wrong_control(&b, "OPEN", &p);
+	p.request = NFCOMMS_CONTROL_RUNNING;
+	p.running = 1;
+	wrong_control(&b, "an answer", &p);
+	s.process = 1;
+	wrong_control(&b, "a process", &s);
+	s.process = 0;
+	memset(s.name, 'a', sizeof(s.name));
+	wrong_control(&b, "a name without an end", &s);
+	m.status = 1;
+	wrong_control(&b, "a status", &m);
+	m.status = 0;
+	m.rsvd[2] = 1;
+	wrong_control(&b, "reserved", &m);
+	wrong_control(&b, "an image of no bytes", &l);
+	l.text[0] = 'x';
 	op = operation(NFCOMMS_OP_CONTROL, 0);
 	op.address = (uintptr_t)somewhere;
 	op.length = sizeof(somewhere);
-	memcpy(op.payload, &c, sizeof(c));
-	check_refused(&b, "CONTROL", "an image of another length", &op, EINVAL);
+	memcpy(op.payload, &l, sizeof(l));
+	check_refused(&b, "CONTROL", "an image with a text", &op, EINVAL);
 	teardown(&b);
 }
 

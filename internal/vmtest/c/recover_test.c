@@ -61,7 +61,8 @@ CASE(a_lost_device_comes_back)
 static int lose(void *argument)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control start = { .op = NFC_CONTROL_START, .b = 1 };
+	struct nfcomms_request_start start = { .request = NFCOMMS_CONTROL_START,
+					       .targets = 1 };
 	struct nfcomms_completion c;
 	int fd;
 

@@ -70,7 +70,7 @@ struct nfcomms_op transfer(uint16_t opcode, uint32_t channel, const void *at,
 struct nfcomms_op image(const void *at, uint64_t length)
 {
 	struct nfcomms_op op = transfer(NFCOMMS_OP_CONTROL, 0, at, length);
-	struct nfc_control request = { .op = NFC_CONTROL_LOAD, .a = length };
+	struct nfcomms_request_load request = { .request = NFCOMMS_CONTROL_LOAD };
 
 	memcpy(op.payload, &request, sizeof(request));
 	return op;
@@ -176,7 +176,9 @@ int cancel_all(int fd, uint64_t from, uint64_t to)
 uint32_t start(int fd, const char *name, uint32_t ports, uint32_t *first)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control request = { .op = NFC_CONTROL_START, .b = ports };
+	struct nfcomms_request_start request = {
+		.request = NFCOMMS_CONTROL_START, .targets = ports
+	};
 	struct nfcomms_completion c;
 
 	strncpy((char *)request.name, name, NFC_NAME_SIZE - 1);
@@ -184,7 +186,7 @@ uint32_t start(int fd, const char *name, uint32_t ports, uint32_t *first)
 	CHECK_EQ(call(fd, &op, &c), 0);
 	CHECK_EQ(c.status, NFC_OK);
 	memcpy(&request, c.payload, sizeof(request));
-	*first = (uint32_t)request.b;
+	*first = request.first;
 	return request.status;
 }
 

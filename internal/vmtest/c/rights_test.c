@@ -28,24 +28,28 @@ struct handed {
 static struct nfcomms_op ask(uint16_t what)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
-	struct nfc_control c = { .op = what };
+	struct nfcomms_request_start start = { .request = what };
+	struct nfcomms_request_process process = { .request = what };
 
-	if (what == NFC_CONTROL_START)
-		strcpy((char *)c.name, "loopback");
-	if (what == NFC_CONTROL_STOP)
-		c.a = 0x7fff; /* of nobody */
-	memcpy(op.payload, &c, sizeof(c));
+	strcpy((char *)start.name, "loopback");
+	process.process = 0x7fff; /* of nobody */
+	if (what == NFCOMMS_CONTROL_START)
+		memcpy(op.payload, &start, sizeof(start));
+	else if (what == NFCOMMS_CONTROL_STOP)
+		memcpy(op.payload, &process, sizeof(process));
+	else
+		memcpy(op.payload, &what, sizeof(what));
 	return op;
 }
 
 /* A START of a program that may keep an island to itself. */
 static struct nfcomms_op ask_lone(void)
 {
-	struct nfcomms_op op = ask(NFC_CONTROL_START);
-	struct nfc_control c;
+	struct nfcomms_op op = ask(NFCOMMS_CONTROL_START);
+	struct nfcomms_request_start c;
 
 	memcpy(&c, op.payload, sizeof(c));
-	c.b = 1;
+	c.targets = 1;
 	strcpy((char *)c.name, NFC_LONE "spin");
 	memcpy(op.payload, &c, sizeof(c));
 	return op;
@@ -70,8 +74,8 @@ static int try_as_nobody(void *argument)
 	struct nfcomms_reset r = { .size = sizeof(r) };
 	struct nfcomms_op send = message(h->channel, "x", 1);
 	struct nfcomms_op take = operation(NFCOMMS_OP_RECEIVE, h->channel);
-	struct nfcomms_op start = ask(NFC_CONTROL_START);
-	struct nfcomms_op stop = ask(NFC_CONTROL_STOP);
+	struct nfcomms_op start = ask(NFCOMMS_CONTROL_START);
+	struct nfcomms_op stop = ask(NFCOMMS_CONTROL_STOP);
 	struct nfcomms_op load = image("no image", 8);
 	struct nfcomms_op lone = ask_lone();
 	int wrong = 0;
@@ -136,7 +140,7 @@ CASE(no_program_keeps_an_island_by_default)
 {
 	struct nfcomms_completion c = { 0 };
 	struct nfcomms_op op = ask_lone();
-	struct nfc_control reply;
+	struct nfcomms_request_start reply;
 	int fd = fresh();
 
 	CHECK_EQ(call(fd, &op, &c), 0);

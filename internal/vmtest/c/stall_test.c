@@ -249,7 +249,7 @@ static void end_load(struct load *l)
 
 CASE(an_image_that_does_not_come)
 {
-	struct nfc_control reply;
+	struct nfcomms_request_load reply;
 	struct load l;
 
 	close(fresh());
@@ -259,7 +259,8 @@ CASE(an_image_that_does_not_come)
 	CHECK_EQ(l.error, 0);
 	CHECK_EQ(l.out.status, NFC_OK);
 	memcpy(&reply, l.out.payload, sizeof(reply));
-	CHECK_EQ(reply.op, NFC_CONTROL_LOAD); /* the device has seen it */
+	CHECK_EQ(reply.request,
+		 NFCOMMS_CONTROL_LOAD); /* the device has seen it */
 	CHECK(reply.status != NFC_OK); /* zeros are no program */
 	check_device();
 	finish();

@@ -370,21 +370,26 @@ CASE(transfers)
 	nfcomms_close(dev);
 }
 
-/* The completion of a control operation. */
-static void reply(struct nfc_control control)
+/* The completion of a control operation: one of its structures. */
+static void reply(const void *answer)
 {
 	fake.completion.status = NFC_OK;
-	memcpy(fake.completion.payload, &control, sizeof(control));
+	memcpy(fake.completion.payload, answer, NFCOMMS_PAYLOAD_SIZE);
 }
 
-static struct nfc_control asked(void)
+static void reply_status(uint16_t status)
 {
-	struct nfc_control control;
+	struct nfcomms_request_process head = { .status = status };
 
+	reply(&head);
+}
+
+/* Copy the request of the last control operation. */
+static void asked(void *request)
+{
 	CHECK_EQ(fake.op.opcode, NFCOMMS_OP_CONTROL);
 	CHECK_EQ(fake.op.channel, 0);
-	memcpy(&control, fake.op.payload, sizeof(control));
-	return control;
+	memcpy(request, fake.op.payload, NFCOMMS_PAYLOAD_SIZE);
 }
 
 CASE(regions)
@@ -416,23 +421,25 @@ CASE(processes)
 {
 	struct nfcomms_dev *dev = opened();
 	struct nfcomms_process p;
-	struct nfc_control c;
+	struct nfcomms_request_start c = { .process = 99, .first = 17 };
+	struct nfcomms_request_process stop;
 
-	reply((struct nfc_control){ .a = 99, .b = 17 });
+	reply(&c);
 	CHECK_EQ(nfcomms_start(dev, "echo", 16, 2, 5, &p), 0);
 	CHECK(p.id == 99 && p.first == 17 && p.targets == 2);
-	c = asked();
-	CHECK(c.op == NFC_CONTROL_START && c.a == 16 && c.b == 2 && c.c == 5 &&
+	asked(&c);
+	CHECK(c.request == NFCOMMS_CONTROL_START && c.first == 16 &&
+	      c.targets == 2 && c.argument == 5 && !c.process && !c.rsvd &&
 	      !strcmp((char *)c.name, "echo"));
 	CHECK_EQ(nfcomms_start(dev, NULL, 0, 1, 0, &p), -ENOENT);
 	CHECK_EQ(nfcomms_start(dev, "", 0, 1, 0, &p), -ENOENT);
 	CHECK_EQ(nfcomms_start(dev, "a name that is far too long", 0, 1, 0, &p),
 		 -ENOENT);
-	reply((struct nfc_control){ .status = NFC_EBUSY });
+	reply_status(NFC_EBUSY);
 	CHECK_EQ(nfcomms_start(dev, "echo", 0, 1, 0, &p), -EBUSY);
 	CHECK_EQ(nfcomms_stop(dev, 42), -EBUSY);
-	c = asked();
-	CHECK(c.op == NFC_CONTROL_STOP && c.a == 42);
+	asked(&stop);
+	CHECK(stop.request == NFCOMMS_CONTROL_STOP && stop.process == 42);
 	fake.completion.status = NFC_ERESET;
 	CHECK_EQ(nfcomms_stop(dev, 42), -ENODEV);
 	nfcomms_close(dev);
@@ -442,20 +449,21 @@ CASE(programs)
 {
 	struct nfcomms_dev *dev = opened();
 	char name[NFCOMMS_NAME_SIZE] = "unchanged";
-	struct nfc_control c = { .name = "mine" };
+	struct nfcomms_request_load load = { .text = "mine" };
+	struct nfcomms_request_program c;
 
-	reply(c);
+	reply(&load);
 	CHECK_EQ(nfcomms_load(dev, "image", 6, name), 0);
 	CHECK(!strcmp(name, "mine") && fake.op.length == 6 && fake.op.address);
-	CHECK_EQ(asked().a, 6);
 	CHECK_EQ(nfcomms_load(dev, "", 0, name), -EINVAL);
 	CHECK_EQ(nfcomms_program(dev, 3, name), 0);
-	CHECK(asked().op == NFC_CONTROL_PROGRAM && asked().a == 3);
+	asked(&c);
+	CHECK(c.request == NFCOMMS_CONTROL_PROGRAM && c.index == 3);
 	memset(c.name, 'x', sizeof(c.name));
-	reply(c);
+	reply(&c);
 	CHECK_EQ(nfcomms_program(dev, 3, name), -EPROTO);
 	CHECK(!strcmp(name, "mine"));
-	reply((struct nfc_control){ .status = NFC_ENOPROGRAM });
+	reply_status(NFC_ENOPROGRAM);
 	CHECK_EQ(nfcomms_program(dev, 4, name), -ENOENT);
 	nfcomms_close(dev);
 }

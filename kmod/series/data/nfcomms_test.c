@@ -18,8 +18,7 @@
 
 #define NODE "/dev/nfcomms0"
 
-FIXTURE(client)
-{
+FIXTURE(client) {
 	int fd;
 };
 
@@ -117,9 +116,8 @@ TEST_F(client, nothing_to_read)
 
 TEST_F(client, echo)
 {
-	struct nfc_control start = {
-		.op = NFC_CONTROL_START,
-		.b = 1,
+	struct nfcomms_request_start start = {
+		.request = NFCOMMS_CONTROL_START, .targets = 1,
 		.name = "loopback",
 	};
 	struct nfcomms_op op = { .opcode = NFCOMMS_OP_CONTROL };
@@ -134,22 +132,19 @@ TEST_F(client, echo)
 	ASSERT_EQ(NFC_OK, start.status);
 	op = (struct nfcomms_op){
 		.opcode = NFCOMMS_OP_SUBSCRIBE,
-		.target = start.b,
+		.target = start.first,
 	};
 	ASSERT_EQ(0, call(self->fd, &op, &c));
 	ASSERT_EQ(NFC_OK, c.status);
 	channel = c.channel;
 	op = (struct nfcomms_op){
-		.opcode = NFCOMMS_OP_SEND,
-		.channel = channel,
-		.length = 5,
-		.payload = "hello",
+		.opcode = NFCOMMS_OP_SEND, .channel = channel,
+		.length = 5, .payload = "hello",
 	};
 	ASSERT_EQ(0, call(self->fd, &op, &c));
 	EXPECT_EQ(NFC_OK, c.status);
 	op = (struct nfcomms_op){
-		.opcode = NFCOMMS_OP_RECEIVE,
-		.channel = channel,
+		.opcode = NFCOMMS_OP_RECEIVE, .channel = channel,
 		.length = NFCOMMS_PAYLOAD_SIZE,
 	};
 	ASSERT_EQ(0, call(self->fd, &op, &c));
