@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registers and interrupts for administrators, past the driver. core/access.c
- * decides which of them may be accessed; no message passes through this file.
+ * Registers and interrupts for administrators, past the driver, by a node of their
+ * own. core/access.c decides which of them may be accessed; no message passes through
+ * this file.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/fs.h>
 #include <linux/io.h>
 #include <linux/sched.h>
 #include <linux/security.h>
@@ -91,9 +93,8 @@ static int make_access(struct nfcm_dev *dev, struct nfcomms_access *a)
 }
 
 /* NFCOMMS_IOC_ACCESS. Does not wait: who resets a device may take long. */
-long nfcm_ioc_access(struct nfcm_file *file, bool writable, void __user *arg)
+static long ioc_access(struct nfcm_dev *dev, bool writable, void __user *arg)
 {
-	struct nfcm_dev *dev = file->dev;
 	struct nfcomms_access a;
 	bool write;
 	int rc = permit(dev);
@@ -129,9 +130,8 @@ static bool interrupted(struct nfcm_vector *v, u64 count)
 }
 
 /* NFCOMMS_IOC_INTERRUPT. */
-long nfcm_ioc_interrupt(struct nfcm_file *file, void __user *arg)
+static long ioc_interrupt(struct nfcm_dev *dev, void __user *arg)
 {
-	struct nfcm_dev *dev = file->dev;
 	struct nfcomms_interrupt w;
 	struct nfcm_vector *v;
 	long left;
@@ -157,4 +157,69 @@ long nfcm_ioc_interrupt(struct nfcm_file *file, void __user *arg)
 	if (copy_to_user(arg, &w, min_t(size_t, w.size, sizeof(w))))
 		return -EFAULT;
 	return left ? 0 : -ETIMEDOUT;
+}
+
+/* ---- the node ---- */
+
+/* The node is registered: the device is there. */
+static int registers_open(struct inode *inode, struct file *f)
+{
+	struct nfcm_dev *dev = container_of(f->private_data, struct nfcm_dev,
+					    registers);
+
+	get_device(&dev->dev);
+	f->private_data = dev;
+	return stream_open(inode, f);
+}
+
+static int registers_release(struct inode *inode, struct file *f)
+{
+	struct nfcm_dev *dev = f->private_data;
+
+	put_device(&dev->dev);
+	return 0;
+}
+
+static long registers_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+
+	switch (cmd) {
+	case NFCOMMS_IOC_ACCESS:
+		return ioc_access(f->private_data, f->f_mode & FMODE_WRITE,
+				  user);
+	case NFCOMMS_IOC_INTERRUPT:
+		return ioc_interrupt(f->private_data, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static const struct file_operations registers_fops = {
+	.owner = THIS_MODULE,
+	.open = registers_open,
+	.release = registers_release,
+	.unlocked_ioctl = registers_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+/* Make the node, which is root's alone. */
+int nfcm_access_add(struct nfcm_dev *dev)
+{
+	snprintf(dev->registers_name, sizeof(dev->registers_name),
+		 NFCM_NAME "_registers%d", dev->minor);
+	dev->registers = (struct miscdevice){
+		.minor = MISC_DYNAMIC_MINOR,
+		.name = dev->registers_name,
+		.fops = &registers_fops,
+		.parent = &dev->pdev->dev,
+		.mode = 0600,
+	};
+	return misc_register(&dev->registers);
+}
+
+/* Nobody opens it any more. */
+void nfcm_access_remove(struct nfcm_dev *dev)
+{
+	misc_deregister(&dev->registers);
 }

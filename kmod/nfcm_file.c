@@ -9,7 +9,6 @@
 #include <linux/uio.h>
 
 #include "nfcm_kmod.h"
-#include "uapi/nfcomms_debug.h"
 
 /* How long release waits for what a device that answers ends at once. */
 #define RELEASE_TIMEOUT HZ
@@ -545,10 +544,6 @@ static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 		return removed(file) ? -ENODEV : nfcm_ioc_call(file, user);
 	case NFCOMMS_IOC_RESET:
 		return removed(file) ? -ENODEV : ioc_reset(file, user);
-	case NFCOMMS_IOC_ACCESS:
-		return nfcm_ioc_access(file, f->f_mode & FMODE_WRITE, user);
-	case NFCOMMS_IOC_INTERRUPT:
-		return nfcm_ioc_interrupt(file, user);
 	default:
 		return -ENOTTY;
 	}

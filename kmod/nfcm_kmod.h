@@ -34,6 +34,7 @@
 #include <linux/kref.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
+#include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/refcount.h>
@@ -266,6 +267,8 @@ struct nfcm_limits {
 struct nfcm_dev {
 	struct device dev;
 	struct cdev cdev;
+	struct miscdevice registers; /* the node for administrators */
+	char registers_name[24];
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	void __iomem *area;
@@ -562,8 +565,8 @@ u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island);
 long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
-long nfcm_ioc_access(struct nfcm_file *file, bool writable, void __user *arg);
-long nfcm_ioc_interrupt(struct nfcm_file *file, void __user *arg);
+int nfcm_access_add(struct nfcm_dev *dev);
+void nfcm_access_remove(struct nfcm_dev *dev);
 int nfcm_copy_in(void *to, size_t ksize, size_t first, const void __user *from);
 
 /* ---- nfcm_file.c, nfcm_sysfs.c, nfcm_debugfs.c: what is opened and shown ---- */

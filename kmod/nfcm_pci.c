@@ -142,9 +142,14 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci_set_drvdata(pdev, dev);
 	cdev_init(&dev->cdev, &nfcm_fops);
 	dev->cdev.owner = THIS_MODULE;
-	rc = cdev_device_add(&dev->cdev, &dev->dev);
+	rc = nfcm_access_add(dev);
 	if (rc)
 		goto down;
+	rc = cdev_device_add(&dev->cdev, &dev->dev);
+	if (rc) {
+		nfcm_access_remove(dev);
+		goto down;
+	}
 	nfcm_debugfs_add(dev);
 	return 0;
 down: /* also where no epoch began: one that failed may have armed a recovery */
@@ -162,6 +167,7 @@ static void remove(struct pci_dev *pdev)
 
 	nfcm_debugfs_remove(dev);
 	cdev_device_del(&dev->cdev, &dev->dev);
+	nfcm_access_remove(dev);
 	nfcm_dev_remove(dev);
 	nfcm_irq_fini(dev);
 	nfcm_file_wake_all(dev);

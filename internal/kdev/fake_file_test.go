@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/internal/kdev/debugapi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
 	"github.com/nfcomms/nfcomms/internal/kdev/umod"
 	_ "github.com/nfcomms/nfcomms/internal/sim" // the module's device
@@ -175,6 +174,13 @@ func (f *fakeFile) read(to []uapi.Completion) (int, error) {
 	}
 }
 
+func (f *fakeFile) registers(number uintptr, argument unsafe.Pointer) syscall.Errno {
+	if f.module.registers == nil {
+		return syscall.ENOTTY
+	}
+	return f.module.registers.ioctl(number, argument)
+}
+
 func (f *fakeFile) sysfs() string { return f.module.dir }
 
 func (f *fakeFile) close() error {
@@ -185,8 +191,6 @@ func (f *fakeFile) close() error {
 func (f *fakeFile) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 	m := f.module
 	switch {
-	case m.registers != nil && (number == debugapi.IOCAccess || number == debugapi.IOCInterrupt):
-		return m.registers.ioctl(number, argument)
 	case number == uapi.IOCReset && m.resetting != 0:
 		return m.resetting
 	case number == uapi.IOCSubmit && m.memlock != 0 && f.overLimit((*uapi.Submit)(argument)):

@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +28,10 @@ type node struct {
 	file  *os.File
 	raw   syscall.RawConn
 	calls sync.Pool // of *request
+
+	mu   sync.Mutex // guards what follows
+	card *os.File   // the node of the registers, from the first call on
+	shut bool
 }
 
 // request is one ioctl. It is used again: a closure would be garbage.
@@ -81,16 +87,18 @@ type missing struct{ error }
 func (m missing) Unwrap() error        { return m.error }
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-func newRequest() any {
-	r := new(request)
-	r.run = func(fd uintptr) {
-		for {
-			_, _, r.errno = unix.Syscall(unix.SYS_IOCTL, fd, r.number, uintptr(r.argument))
-			if r.errno != unix.EINTR {
-				return
-			}
+// ioctl makes one call, again where a signal interrupted it.
+func ioctl(fd, number uintptr, argument unsafe.Pointer) syscall.Errno {
+	for {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, number, uintptr(argument)); errno != unix.EINTR {
+			return errno
 		}
 	}
+}
+
+func newRequest() any {
+	r := new(request)
+	r.run = func(fd uintptr) { r.errno = ioctl(fd, r.number, r.argument) }
 	return r
 }
 
@@ -124,4 +132,54 @@ func (n *node) sysfs() string {
 	return fmt.Sprintf("/sys/dev/char/%d:%d", unix.Major(s.Rdev), unix.Minor(s.Rdev))
 }
 
-func (n *node) close() error { return n.file.Close() }
+// openCard opens the node of the registers, which has the number of the device's own.
+func (n *node) openCard() (*os.File, syscall.Errno) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.shut:
+		return nil, unix.EBADF
+	case n.card != nil:
+		return n.card, 0
+	}
+	device, err := filepath.EvalSymlinks(n.sysfs())
+	if err != nil {
+		return nil, unix.ENOTTY
+	}
+	number := strings.TrimPrefix(filepath.Base(device), filepath.Base(nodePrefix))
+	fd, err := unix.Open(nodePrefix+"_registers"+number, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		n.card = os.NewFile(uintptr(fd), "registers")
+		return n.card, 0
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+		return nil, unix.ENOTTY
+	default:
+		return nil, err.(syscall.Errno) //nolint:errorlint,forcetypeassert // of open
+	}
+}
+
+func (n *node) registers(number uintptr, argument unsafe.Pointer) syscall.Errno {
+	card, errno := n.openCard()
+	if errno != 0 {
+		return errno
+	}
+	raw, err := card.SyscallConn()
+	if err != nil {
+		return unix.EBADF
+	}
+	if raw.Control(func(fd uintptr) { errno = ioctl(fd, number, argument) }) != nil {
+		return unix.EBADF
+	}
+	return errno
+}
+
+func (n *node) close() error {
+	n.mu.Lock()
+	n.shut = true
+	if n.card != nil {
+		_ = n.card.Close()
+	}
+	n.mu.Unlock()
+	return n.file.Close()
+}

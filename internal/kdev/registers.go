@@ -58,7 +58,7 @@ func (d *Device) access(bar int, offset uint64, width int, flags uint32, value u
 	}
 	a := debugapi.Access{Flags: flags, BAR: uint32(bar), Width: uint32(width), Offset: offset, Value: value}
 	a.Size = uint32(unsafe.Sizeof(a))
-	if errno := d.ioctl(debugapi.IOCAccess, unsafe.Pointer(&a)); errno != 0 {
+	if errno := d.debug(debugapi.IOCAccess, unsafe.Pointer(&a)); errno != 0 {
 		return 0, d.accessErr(&a, errno)
 	}
 	return a.Value, nil
@@ -93,6 +93,15 @@ func (d *Device) peekConfig(offset uint64, width int) (uint64, error) {
 		return 0, debugErr(syscall.EPERM)
 	}
 	return 0, fmt.Errorf("4 bytes at %#x of configuration space: %w", offset, bridge.ErrRange)
+}
+
+// debug makes a call on the node of the registers, while the device is open.
+func (d *Device) debug(number uintptr, argument unsafe.Pointer) syscall.Errno {
+	if d.gate.enter() != 0 {
+		return syscall.EBADF
+	}
+	defer d.gate.leave()
+	return d.k.registers(number, argument)
 }
 
 // accessErr returns why a register cannot be reached.
@@ -168,7 +177,7 @@ func (d *Device) interrupt(vector int, after uint64, wait time.Duration) (count 
 	}
 	w := debugapi.Interrupt{Vector: uint32(vector), TimeoutMS: uint32(wait.Milliseconds()), Count: after}
 	w.Size = uint32(unsafe.Sizeof(w))
-	switch errno := d.ioctl(debugapi.IOCInterrupt, unsafe.Pointer(&w)); errno {
+	switch errno := d.debug(debugapi.IOCInterrupt, unsafe.Pointer(&w)); errno {
 	case 0:
 		return w.Count, true, nil
 	case syscall.ETIMEDOUT:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
 /*
- * The registers and interrupts of a board, past its driver: ioctls of /dev/nfcommsN
- * for administrators who bring up or examine a card.
+ * The registers and interrupts of a board, past its driver: ioctls of
+ * /dev/nfcomms_registersN, a node of mode 0600 beside /dev/nfcommsN, for administrators
+ * who bring up or examine a card. /dev/nfcommsN itself answers ENOTTY to them.
  *
  * They take CAP_SYS_ADMIN (EPERM), also against a kernel that is locked down, and the
  * device's attribute register_access in sysfs, which begins as the module's parameter

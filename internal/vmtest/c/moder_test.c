@@ -4,6 +4,7 @@
  * within the limits of an administrator, and never costs a wake-up. The
  * device's own tests cover the effect on its registers.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ enum {
 };
 
 struct moder_bench {
-	int fd;
+	int fd, card;
 	uint32_t vectors;
 	struct nfcomms_op ops[MANY];
 };
@@ -33,7 +34,7 @@ struct moder_bench {
 /* A client of a fresh device, whose registers may be read, with channels that take all. */
 static struct moder_bench moder_setup(void)
 {
-	struct moder_bench b = { .fd = fresh() };
+	struct moder_bench b = { .fd = fresh(), .card = open_registers(O_RDWR) };
 	struct nfcomms_info info = { .size = sizeof(info) };
 
 	set_limit("register_access", "1");
@@ -51,18 +52,19 @@ static void moder_end(const struct moder_bench *b)
 	set_limit("holdoff", "50");
 	set_limit("adaptive", "1");
 	set_limit("register_access", "0");
+	close(b->card);
 	close(b->fd);
 }
 
 /* The hold-off that the device has for a vector. */
-static uint32_t holdoff(int fd, uint32_t vector)
+static uint32_t holdoff(const struct moder_bench *b, uint32_t vector)
 {
 	struct nfcomms_access a = { .size = sizeof(a),
 				    .width = 4,
 				    .offset = NFC_REG_VECTOR_HOLDOFF +
 					      4 * vector };
 
-	CHECK_EQ(control(fd, NFCOMMS_IOC_ACCESS, &a), 0);
+	CHECK_EQ(control(b->card, NFCOMMS_IOC_ACCESS, &a), 0);
 	return (uint32_t)a.value;
 }
 
@@ -111,18 +113,18 @@ CASE(the_holdoff_follows_the_load)
 	bool moved = false;
 
 	REQUIRE(b.vectors > 1);
-	CHECK_EQ(holdoff(b.fd, 0), MOST_US >> STEPS);
+	CHECK_EQ(holdoff(&b, 0), MOST_US >> STEPS);
 	for (v = 0; v < b.vectors; v++)
-		began[v] = holdoff(b.fd, v);
+		began[v] = holdoff(&b, v);
 	while (!moved && now_ns() < end && !test_failures()) {
 		change_load(&b);
 		for (v = 1; v < b.vectors; v++) {
-			moved |= holdoff(b.fd, v) != began[v];
-			CHECK(is_step(holdoff(b.fd, v)));
+			moved |= holdoff(&b, v) != began[v];
+			CHECK(is_step(holdoff(&b, v)));
 		}
 	}
 	CHECK(moved);
-	CHECK_EQ(holdoff(b.fd, 0), MOST_US >> STEPS);
+	CHECK_EQ(holdoff(&b, 0), MOST_US >> STEPS);
 	moder_end(&b);
 }
 
@@ -133,14 +135,14 @@ CASE(it_is_fixed_where_it_does_not_adapt)
 
 	set_limit("adaptive", "0");
 	for (v = 0; v < b.vectors; v++)
-		CHECK_EQ(holdoff(b.fd, v), MOST_US);
+		CHECK_EQ(holdoff(&b, v), MOST_US);
 	change_load(&b);
 	set_limit("holdoff", "80");
 	for (v = 0; v < b.vectors; v++)
-		CHECK_EQ(holdoff(b.fd, v), 80);
+		CHECK_EQ(holdoff(&b, v), 80);
 	CHECK_EQ(reset(b.fd, (struct nfcomms_reset){ 0 }), 0);
 	for (v = 0; v < b.vectors; v++)
-		CHECK_EQ(holdoff(b.fd, v), 80);
+		CHECK_EQ(holdoff(&b, v), 80);
 	moder_end(&b);
 }
 

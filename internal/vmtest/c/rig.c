@@ -23,6 +23,15 @@ const char *node(void)
 	return name ? name : "/dev/nfcomms0";
 }
 
+int open_registers(int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/nfcomms_registers%s",
+		 node() + strcspn(node(), "0123456789"));
+	return open(path, flags | O_CLOEXEC);
+}
+
 int client(void)
 {
 	int fd = open(node(), O_RDWR | O_CLOEXEC | O_NONBLOCK);

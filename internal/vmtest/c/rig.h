@@ -23,6 +23,8 @@ enum {
 
 /* The node under test: $NFC_NODE, or /dev/nfcomms0. */
 const char *node(void);
+/* Open the node of the device's registers with these flags; -1 if that does not work. */
+int open_registers(int flags);
 /* Open the node; -1 and a failed check if that does not work. */
 int client(void);
 /* End the device's epoch, so that a case starts from nothing; then client(). */
