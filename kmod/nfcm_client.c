@@ -21,6 +21,7 @@ static void file_free(struct kref *ref)
 	nfcm_assert_left(&file->done);
 	nfcm_assert_left(&file->processes);
 	xa_destroy(&file->channels);
+	WARN_ON_ONCE(!xa_empty(&file->regions.handles));
 	WARN_ON_ONCE(!xa_empty(&file->ops));
 	nfcm_user_put(file->user);
 	put_device(&file->dev->dev);

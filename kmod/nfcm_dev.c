@@ -284,10 +284,10 @@ static struct nfcm_file *file_with_regions(struct nfcm_dev *dev)
 
 	spin_lock(&dev->epoch_lock);
 	list_for_each_entry(file, &dev->files, node) {
-		spin_lock(&file->regions.lock); /* who enters looks at removed */
+		xa_lock(&file->regions.handles); /* who enters looks at removed */
 		if (file->regions.count)
 			found = file;
-		spin_unlock(&file->regions.lock);
+		xa_unlock(&file->regions.handles);
 		if (found)
 			break;
 	}

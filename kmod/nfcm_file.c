@@ -469,13 +469,19 @@ static long ioc_register(struct nfcm_file *file, void __user *arg)
 	if (rc)
 		return rc;
 	if (r.flags & ~(NFCOMMS_REGION_READ_ONLY | NFCOMMS_REGION_DMA_BUF) ||
-	    r.rsvd0 || memchr_inv(r.rsvd, 0, sizeof(r.rsvd)))
+	    r.region || memchr_inv(r.rsvd, 0, sizeof(r.rsvd)))
 		return -EINVAL;
 	if (r.flags & NFCOMMS_REGION_DMA_BUF ?
-		    !PAGE_ALIGNED(r.address) || !PAGE_ALIGNED(r.offset) :
+		    r.address || !PAGE_ALIGNED(r.offset) :
 		    r.fd || r.offset)
 		return -EINVAL;
-	return nfcm_region_register(file, &r);
+	rc = nfcm_region_register(file, &r);
+	if (!rc && put_user(r.region,
+			    &((struct nfcomms_register __user *)arg)->region)) {
+		nfcm_region_unregister(file, r.region);
+		rc = -EFAULT;
+	}
+	return rc;
 }
 
 static long ioc_unregister(struct nfcm_file *file, void __user *arg)
@@ -485,9 +491,9 @@ static long ioc_unregister(struct nfcm_file *file, void __user *arg)
 
 	if (rc)
 		return rc;
-	if (u.flags || memchr_inv(u.rsvd, 0, sizeof(u.rsvd)))
+	if (u.flags || u.rsvd0 || memchr_inv(u.rsvd, 0, sizeof(u.rsvd)))
 		return -EINVAL;
-	return nfcm_region_unregister(file, u.address);
+	return nfcm_region_unregister(file, u.region);
 }
 
 static long ioc_eventfd(struct nfcm_file *file, void __user *arg)

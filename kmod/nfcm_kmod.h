@@ -7,7 +7,7 @@
  *	2	nfcm_mailbox.lock	the rings of a mailbox, and every channel
  *					and operation that belongs to it
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
- *	leaf	nfcm_file.regions.lock	the file's regions; also below epoch_lock
+ *	leaf	nfcm_file.regions	the file's regions; also below epoch_lock
  *	leaf	nfcm_file.lock		completions; also below epoch_lock
  *	leaf	nfcm_file.event_lock	its eventfd; also below epoch_lock
  *	leaf	nfcm_file.process_lock	processes

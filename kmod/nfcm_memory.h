@@ -5,11 +5,11 @@
 
 #include <linux/dma-direction.h>
 #include <linux/list.h>
-#include <linux/rbtree.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "nfcm_core.h"
 #include "uapi/nfcomms.h"
@@ -122,9 +122,9 @@ struct nfcm_map {
 
 /* The registered memory of a file. */
 struct nfcm_regions {
-	spinlock_t lock; /* guards the rest, and of each region that it is in the tree */
-	struct rb_root tree; /* by process and address */
-	u32 count; /* in the tree */
+	struct xarray handles; /* its lock guards the rest, and of each region that it is here */
+	u32 next; /* handle to try */
+	u32 count;
 };
 
 /* ---- nfcm_chunk.c, nfcm_pin.c ---- */
@@ -133,7 +133,7 @@ struct nfcm_chunk *nfcm_chunk_pin(struct nfcm_op *op, u64 end);
 struct nfcm_chunk *nfcm_chunk_new(struct nfcm_op *op, u64 end);
 int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk);
 bool nfcm_chunk_free(struct nfcm_chunk *chunk);
-int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
+int nfcm_pins_init(struct nfcm_op *op, const struct nfcomms_op *in, bool write);
 void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
 void nfcm_pins_schedule(struct nfcm_op *op);
 int nfcm_pins_all(struct nfcm_op *op);
@@ -181,12 +181,12 @@ void nfcm_worker_give(struct nfcm_op *op);
 /* ---- nfcm_region.c, nfcm_map.c, nfcm_import.c ---- */
 
 void nfcm_region_init(struct nfcm_file *file);
-int nfcm_region_register(struct nfcm_file *file,
-			 const struct nfcomms_register *in);
-int nfcm_region_unregister(struct nfcm_file *file, u64 address);
+int nfcm_region_register(struct nfcm_file *file, struct nfcomms_register *in);
+int nfcm_region_unregister(struct nfcm_file *file, u32 handle);
 void nfcm_region_revoke_all(struct nfcm_file *file);
-struct nfcm_region *nfcm_region_use(struct nfcm_file *file, u64 address,
-				    u64 length, bool write);
+struct nfcm_region *nfcm_region_use(struct nfcm_file *file,
+				    const struct nfcomms_op *in, bool write,
+				    u64 *address);
 void nfcm_region_done(struct nfcm_region *r);
 bool nfcm_region_cut(const struct nfcm_region *r, struct nfcm_cut *c,
 		     u64 address);

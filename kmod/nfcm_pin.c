@@ -97,23 +97,26 @@ static int region_first(struct nfcm_op *op)
  * Note whose memory it is, in the context of the caller. 0, or why it cannot be
  * the caller's.
  */
-int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
+int nfcm_pins_init(struct nfcm_op *op, const struct nfcomms_op *in, bool write)
 {
 	struct nfcm_pins *p = &op->pins;
+	struct nfcm_region *r;
 
 	p->size = op->length;
+	p->write = write;
 	if (!op->length)
 		return 0;
-	if (!current->mm || op->length > LONG_MAX ||
-	    !access_ok((void __user *)(unsigned long)address, op->length))
-		return -EFAULT;
-	p->address = address;
-	p->write = write;
-	if (op->ch)
-		p->region = nfcm_region_use(op->file, address, op->length,
-					    write);
-	if (p->region)
+	if (in->region) {
+		r = nfcm_region_use(op->file, in, write, &p->address);
+		if (IS_ERR(r))
+			return PTR_ERR(r);
+		p->region = r;
 		return region_first(op);
+	}
+	if (!current->mm || op->length > LONG_MAX ||
+	    !access_ok((void __user *)(unsigned long)in->address, op->length))
+		return -EFAULT;
+	p->address = in->address;
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	p->user = op->file->user;

@@ -125,8 +125,9 @@ static int check(const struct nfcomms_op *in)
 	if (in->flags & ~r->flags || (!r->channel && in->channel) ||
 	    (!r->address && in->address) || (!r->timeout && in->timeout_ns) ||
 	    (r->channel && in->epoch) || (!r->target && in->target) ||
-	    (in->operation && !releases(in)) ||
-	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
+	    (in->operation && !releases(in)) || in->rsvd)
+		return -EINVAL;
+	if (in->region ? !r->address || !r->channel || in->address : in->offset)
 		return -EINVAL;
 	if (!r->payload && memchr_inv(in->payload, 0, sizeof(in->payload)))
 		return -EINVAL;
@@ -211,9 +212,8 @@ static struct nfcm_op *submit_make(struct nfcm_file *file,
 	struct nfcm_op *op;
 	int rc = check(in);
 
-	if (!rc && in->opcode == NFCOMMS_OP_CONTROL) {
+	if (!rc && in->opcode == NFCOMMS_OP_CONTROL)
 		rc = nfcm_requests_parse(in, &request) ?: permit(file, &request);
-	}
 	if (rc)
 		return ERR_PTR(rc);
 	op = op_alloc(file, in, &request, id);
@@ -253,13 +253,14 @@ static void begin_in_epoch(struct nfcm_file *file, struct nfcm_op *op)
 }
 
 /* Begin an admitted operation; from here on it has exactly one completion. */
-static void submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
+static void submit_begin(struct nfcm_file *file, struct nfcm_op *op,
+			 const struct nfcomms_op *in)
 {
 	int rc = 0;
 
 	trace_nfcomms_submit(op);
 	if (is_transfer(op->opcode))
-		rc = nfcm_pins_init(op, address,
+		rc = nfcm_pins_init(op, in,
 				    op->opcode == NFCOMMS_OP_RECEIVE_IND);
 	if (rc) {
 		refuse(op, rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
@@ -293,7 +294,7 @@ static int submit(struct nfcm_file *file, struct nfcomms_submit *s)
 		if (IS_ERR(op))
 			return PTR_ERR(op);
 		refcount_inc(&op->ref);
-		submit_begin(file, op, in.address);
+		submit_begin(file, op, &in);
 		nfcm_op_put(op);
 		s->accepted++;
 		if (fatal_signal_pending(current))
@@ -405,7 +406,7 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	if (IS_ERR(op))
 		return PTR_ERR(op);
 	refcount_inc(&op->ref);
-	submit_begin(file, op, in.address);
+	submit_begin(file, op, &in);
 	rc = wait_called(op, &interrupted);
 	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
 		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */

@@ -53,7 +53,7 @@ func (d *Device) outcome(o *op, cause error) error {
 // errno can be found in it.
 func (d *Device) refused(o *op, errno syscall.Errno) error {
 	size := o.raw.Length
-	if o.raw.Address == 0 {
+	if o.raw.Address == 0 && o.raw.Region == 0 {
 		size = 0
 	}
 	switch errno {
@@ -65,6 +65,8 @@ func (d *Device) refused(o *op, errno syscall.Errno) error {
 		return fmt.Errorf("%w: %d bytes at %#x: %w", bridge.ErrDMA, size, o.raw.Address, errno)
 	case syscall.ENOMEM:
 		return d.memoryErr(o, size, errno)
+	case syscall.ENOENT:
+		return fmt.Errorf("%w: memory of the region was unmapped: %w", bridge.ErrInvalid, errno)
 	case syscall.EPERM:
 		return fmt.Errorf("%w: it brings code into the device, or starts a program that may keep it, and needs CAP_SYS_ADMIN", errno)
 	case syscall.EDQUOT:

@@ -30,7 +30,7 @@ func TestFakeRefuses(t *testing.T) {
 		"both flags":        {uapi.Op{Opcode: uapi.OpReceive, Flags: uapi.Hold | uapi.Nowait, Channel: 1}, syscall.EINVAL},
 		"close nothing":     {uapi.Op{Opcode: uapi.OpClose, Channel: 1}, syscall.EINVAL},
 		"arm both":          {uapi.Op{Opcode: uapi.OpArm, Flags: uapi.H2D | uapi.D2H, Channel: 1}, syscall.EINVAL},
-		"reserved":          {uapi.Op{Opcode: uapi.OpNext, Channel: 1, Rsvd: [2]uint64{1: 1}}, syscall.EINVAL},
+		"reserved":          {uapi.Op{Opcode: uapi.OpNext, Channel: 1, Rsvd: 1}, syscall.EINVAL},
 		"epoch":             {uapi.Op{Opcode: uapi.OpNext, Channel: 1, Epoch: 1}, syscall.EINVAL},
 		"stray target":      {uapi.Op{Opcode: uapi.OpControl, Target: 1}, syscall.EINVAL},
 		"stray operation":   {uapi.Op{Opcode: uapi.OpRefuse, Channel: 1, Operation: 1}, syscall.EINVAL},

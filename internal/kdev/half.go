@@ -173,7 +173,7 @@ func (h *half) shutErr(why int64) error {
 
 // refused returns what an errno of the module means for an operation.
 func (h *half) refused(o *op, errno syscall.Errno) error {
-	if errno == syscall.ENOENT { // no such channel: closed here, or of another epoch
+	if errno == syscall.ENOENT && o.got.ID == 0 { // not taken: the channel is closed here, or of another epoch
 		if why := h.gate.why(); why != 0 {
 			return h.shutErr(why)
 		}

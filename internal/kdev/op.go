@@ -43,10 +43,13 @@ func (o *op) memory(regions *region.Table, data []byte) {
 		return
 	}
 	p := unsafe.SliceData(data)
-	o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
 	if o.region = regions.Use(data); o.region == nil {
 		o.pin.Pin(p)
+	} else if o.region.Reached() {
+		o.raw.Region, o.raw.Offset = split(o.region.At(data))
+		return
 	}
+	o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
 }
 
 // offer returns what a NEXT found.

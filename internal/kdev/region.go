@@ -15,29 +15,42 @@ var _ bridge.Importer = (*Device)(nil)
 // each transfer, also where it is a region's here.
 type registrar struct{ d *Device }
 
-// Map has the module pin and map memory, and returns where it is in this process.
+// offsetBits are those of an offset in a region. The table of regions has one number for a
+// byte: the handle before the offset.
+const offsetBits = 36
+
+// split returns the handle of a region and the offset in it.
+func split(at uint64) (handle uint32, offset uint64) {
+	return uint32(at >> offsetBits), at & (1<<offsetBits - 1)
+}
+
+// Map has the module pin and map memory, and returns the place of its first byte; 0 where the
+// module has no regions.
 func (r registrar) Map(data []byte) (uint64, error) {
-	address := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
 	if r.d.adds.Load()&uapi.FeatureRegions == 0 {
-		return address, nil
+		return 0, nil
 	}
+	address := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
 	return r.d.register(uapi.Register{Address: address, Length: uint64(len(data))})
 }
 
 // Unmap ends what Map began. The module may have done so: when the memory was unmapped.
-func (r registrar) Unmap(address, _ uint64) {
-	u := uapi.Unregister{Address: address}
+func (r registrar) Unmap(at, _ uint64) {
+	var u uapi.Unregister
+	if u.Region, _ = split(at); u.Region == 0 {
+		return
+	}
 	u.Size = uint32(unsafe.Sizeof(u))
 	_ = r.d.k.ioctl(uapi.IOCUnregister, unsafe.Pointer(&u))
 }
 
-// register makes a region in the module and returns its address.
+// register makes a region in the module and returns the place of its first byte.
 func (d *Device) register(u uapi.Register) (uint64, error) {
 	u.Size = uint32(unsafe.Sizeof(u))
 	if errno := d.k.ioctl(uapi.IOCRegister, unsafe.Pointer(&u)); errno != 0 {
 		return 0, d.registerErr(&u, errno)
 	}
-	return u.Address, nil
+	return uint64(u.Region) << offsetBits, nil
 }
 
 // registerErr returns why the module made no region.
@@ -49,8 +62,6 @@ func (d *Device) registerErr(u *uapi.Register, errno syscall.Errno) error {
 		return d.limitErr(u.Length, errno)
 	case syscall.ENOSPC:
 		return fmt.Errorf("%w: too many regions of one user: %w", bridge.ErrNoMemory, errno)
-	case syscall.EEXIST:
-		return fmt.Errorf("memory of another region: %w: %w", bridge.ErrBusy, errno)
 	case syscall.EINVAL, syscall.EBADF:
 		if u.Flags&uapi.RegionDMABuf != 0 {
 			return fmt.Errorf("descriptor %d is no dma-buf: %w: %w", u.FD, bridge.ErrInvalid, errno)
@@ -77,7 +88,7 @@ func (d *Device) limitErr(size uint64, errno syscall.Errno) error {
 func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc(size) }
 
 // Register makes a region of memory that is there, which the module pins and maps once.
-// Once it is unmapped, or its addresses name other memory, transfers do without the region.
+// It must not be unmapped before the region is closed: transfers from it fail then.
 func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
 
 // Import makes a region of a dma-buf. See bridge.Importer.
@@ -92,7 +103,6 @@ func (d *Device) Import(fd int) (bridge.Region, error) {
 	r, err := d.regions.Add(mem, func(mem []byte) (uint64, error) {
 		return d.register(uapi.Register{
 			Flags: uapi.RegionDMABuf, FD: int32(fd), Length: uint64(len(mem)),
-			Address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))),
 		})
 	}, free)
 	if err != nil {

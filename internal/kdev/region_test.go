@@ -22,16 +22,21 @@ type registry struct {
 	answer   syscall.Errno
 	limit    uint64 // of locked memory
 	got      []uapi.Register
-	ended    []uint64
+	ended    []uint32
+	moved    []uapi.Op // the first of each submission
 }
 
 func (r *registry) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 	switch number {
 	case uapi.IOCRegister:
-		r.got = append(r.got, *(*uapi.Register)(argument))
+		u := (*uapi.Register)(argument)
+		r.got = append(r.got, *u)
+		u.Region = uint32(len(r.got))
 		return r.answer
+	case uapi.IOCSubmit:
+		r.moved = append(r.moved, **(**uapi.Op)(unsafe.Pointer(&(*uapi.Submit)(argument).Ops)))
 	case uapi.IOCUnregister:
-		r.ended = append(r.ended, (*uapi.Unregister)(argument).Address)
+		r.ended = append(r.ended, (*uapi.Unregister)(argument).Region)
 		return syscall.ENOENT // it was unmapped: nobody need know
 	}
 	errno := r.over.ioctl(number, argument)
@@ -60,7 +65,24 @@ func TestRegister(t *testing.T) {
 	require.Equal(t, []uapi.Register{{Size: 64, Address: at, Length: 100}}, r.got)
 	require.NoError(t, region.Close())
 	require.NoError(t, region.Close())
-	require.Equal(t, []uint64{at}, r.ended)
+	require.Equal(t, []uint32{1}, r.ended)
+}
+
+// TestTransfersNameTheRegion: by its handle and an offset; other memory by its address.
+func TestTransfersNameTheRegion(t *testing.T) {
+	r, dev := newRegistry(t, uapi.FeatureRegions)
+	ch, ctx := target(t, dev, "sink"), patience(t)
+	_, err := dev.Alloc(100)
+	require.NoError(t, err)
+	region, err := dev.Alloc(100)
+	require.NoError(t, err)
+	require.ErrorIs(t, ch.SendInd(ctx, region.Bytes()[7:]), bridge.ErrInvalid, "the module behind knows none")
+	last := r.moved[len(r.moved)-1]
+	require.Equal(t, [3]uint64{2, 7, 0}, [3]uint64{uint64(last.Region), last.Offset, last.Address})
+	require.NoError(t, ch.SendInd(ctx, make([]byte, 100)))
+	last = r.moved[len(r.moved)-1]
+	require.Zero(t, last.Region)
+	require.NotZero(t, last.Address)
 }
 
 // TestRegisterOnAnOlderModule: it has no regions, and pins what moves.
@@ -78,7 +100,7 @@ func TestRegisterOnAnOlderModule(t *testing.T) {
 func TestRegisterRefused(t *testing.T) {
 	r, dev := newRegistry(t, uapi.FeatureRegions)
 	for errno, want := range map[syscall.Errno]error{
-		syscall.EFAULT: bridge.ErrDMA, syscall.EIO: bridge.ErrDMA, syscall.EEXIST: bridge.ErrBusy,
+		syscall.EFAULT: bridge.ErrDMA, syscall.EIO: bridge.ErrDMA,
 		syscall.ENOSPC: bridge.ErrNoMemory, syscall.ENOMEM: bridge.ErrNoMemory,
 		syscall.ENODEV: bridge.ErrDeviceLost, syscall.EINVAL: bridge.ErrInvalid, syscall.EACCES: bridge.ErrInvalid,
 	} {
@@ -105,8 +127,7 @@ func TestImport(t *testing.T) {
 	region, err := dev.Import(fd)
 	require.NoError(t, err)
 	require.Len(t, region.Bytes(), size)
-	at := uint64(uintptr(unsafe.Pointer(&region.Bytes()[0])))
-	require.Equal(t, []uapi.Register{{Size: 64, Flags: uapi.RegionDMABuf, Address: at, Length: size, FD: int32(fd)}}, r.got)
+	require.Equal(t, []uapi.Register{{Size: 64, Flags: uapi.RegionDMABuf, Length: size, FD: int32(fd)}}, r.got)
 	region.Bytes()[5] = 7
 	var b [1]byte
 	_, err = unix.Pread(fd, b[:], 5)
@@ -114,7 +135,7 @@ func TestImport(t *testing.T) {
 	require.Equal(t, byte(7), b[0])
 	require.Equal(t, uint64(size), dev.Stats().RegionBytes)
 	require.NoError(t, region.Close())
-	require.Equal(t, []uint64{at}, r.ended)
+	require.Equal(t, []uint32{1}, r.ended)
 }
 
 // TestImportOfNoBuffer: a file that is no dma-buf is refused, by the library or the module.

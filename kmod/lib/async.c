@@ -50,6 +50,8 @@ static int translate(const struct nfcomms_request *r, struct nfcomms_op *op)
 	case NFCOMMS_RECEIVE_IND:
 		op->address = r->size ? (uintptr_t)r->data : 0;
 		op->length = r->size;
+		op->region = r->region;
+		op->offset = r->offset;
 		break;
 	case NFCOMMS_CLOSE:
 		if (!r->size ||

@@ -73,31 +73,70 @@ int nfcomms_try_receive(struct nfcomms_dev *dev, uint32_t channel,
 	return receive_message(dev, channel, message, size, NFCOMMS_NOWAIT);
 }
 
-static int move(struct nfcomms_dev *dev, uint16_t opcode, uint32_t channel,
-		const void *data, uint64_t size, struct nfcomms_failure *failure)
+static int move(struct nfcomms_dev *dev, const struct nfcomms_op *op,
+		struct nfcomms_failure *failure)
 {
-	struct nfcomms_op op = { .opcode = opcode,
-				 .channel = channel,
-				 .length = size };
 	struct nfcomms_completion c = { 0 };
-	int rc;
+	int rc = device_call(dev, op, &c);
 
-	op.address = size ? (uintptr_t)data : 0;
-	rc = device_call(dev, &op, &c);
 	completion_failure(&c, failure);
 	return rc;
+}
+
+static struct nfcomms_op move_at(uint16_t opcode, uint32_t channel,
+				 const void *data, uint64_t size)
+{
+	return (struct nfcomms_op){ .opcode = opcode,
+				    .channel = channel,
+				    .address = size ? (uintptr_t)data : 0,
+				    .length = size };
+}
+
+static struct nfcomms_op move_in(uint16_t opcode, uint32_t channel,
+				 uint32_t region, uint64_t offset, uint64_t size)
+{
+	return (struct nfcomms_op){ .opcode = opcode,
+				    .channel = channel,
+				    .region = region,
+				    .offset = offset,
+				    .length = size };
 }
 
 int nfcomms_send_ind(struct nfcomms_dev *dev, uint32_t channel, const void *data,
 		     uint64_t size, struct nfcomms_failure *failure)
 {
-	return move(dev, NFCOMMS_OP_SEND_IND, channel, data, size, failure);
+	struct nfcomms_op op = move_at(NFCOMMS_OP_SEND_IND, channel, data, size);
+
+	return move(dev, &op, failure);
 }
 
 int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel, void *data,
 			uint64_t size, struct nfcomms_failure *failure)
 {
-	return move(dev, NFCOMMS_OP_RECEIVE_IND, channel, data, size, failure);
+	struct nfcomms_op op = move_at(NFCOMMS_OP_RECEIVE_IND, channel, data,
+				       size);
+
+	return move(dev, &op, failure);
+}
+
+int nfcomms_send_region(struct nfcomms_dev *dev, uint32_t channel,
+			uint32_t region, uint64_t offset, uint64_t size,
+			struct nfcomms_failure *failure)
+{
+	struct nfcomms_op op = move_in(NFCOMMS_OP_SEND_IND, channel, region,
+				       offset, size);
+
+	return region ? move(dev, &op, failure) : -ENOENT;
+}
+
+int nfcomms_receive_region(struct nfcomms_dev *dev, uint32_t channel,
+			   uint32_t region, uint64_t offset, uint64_t size,
+			   struct nfcomms_failure *failure)
+{
+	struct nfcomms_op op = move_in(NFCOMMS_OP_RECEIVE_IND, channel, region,
+				       offset, size);
+
+	return region ? move(dev, &op, failure) : -ENOENT;
 }
 
 int nfcomms_next(struct nfcomms_dev *dev, uint32_t channel,

@@ -227,38 +227,49 @@ NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
 				    struct nfcomms_failure *failure);
 
 /*
- * Have memory pinned and mapped for the device once: transfers of this process
- * whose bytes are all in it, wherever that is, do no work on memory of their
- * own. It must be writable. Memory that is unmapped or replaced is no region
- * any more, without a call; transfers continue as with memory of none. Regions
+ * Have memory pinned and mapped for the device once, as a region. Transfers that name
+ * it do no work on memory of their own. It must be writable. A region has the pages
+ * that are there now, and belongs to the device that is open, also in a child of a fork.
+ * Once some of its memory is unmapped, or the process ends, it is one no more. Regions
  * stay over a reset and end with the device.
  *
- * -EEXIST: a part of it is a region already. -ENOMEM: more than may be locked
- * (ulimit -l). -ENOSPC: 1,024 of this device are there, or 8,192 of this user.
- * -EFAULT: not all of it is memory that can be written. -EIO: it cannot be mapped
- * for the device. -EINVAL: no bytes, or more than 2^36. -ENOTTY: the kernel module
- * is older.
+ * -ENOMEM: more than may be locked (ulimit -l). -ENOSPC: 1,024 of this device are
+ * there, or 8,192 of this user. -EFAULT: not all of it is memory that can be written.
+ * -EIO: it cannot be mapped for the device. -EINVAL: no bytes, or more than 2^36.
+ * -ENOTTY: the kernel module is older.
  */
 NFCOMMS_API int nfcomms_register(struct nfcomms_dev *dev, void *data,
-				 uint64_t size);
+				 uint64_t size, uint32_t *region);
 
 /*
  * The same for a dma-buf, from a byte of it on, where a page begins: the device
- * reaches the memory of another one where that is. data names the bytes in
- * transfers: whole pages that the caller has mapped, be it the dma-buf, or nothing
- * (PROT_NONE). The descriptor may be closed afterwards.
+ * reaches the memory of another one where that is. The descriptor may be closed
+ * afterwards.
  *
  * -EBADF, -EINVAL: no descriptor, no dma-buf, or it has less bytes. -EACCES: it can
  * only be read. -EOPNOTSUPP with "sim:" and "shm:".
  */
 NFCOMMS_API int nfcomms_import(struct nfcomms_dev *dev, int fd, uint64_t offset,
-			       void *data, uint64_t size);
+			       uint64_t size, uint32_t *region);
 
 /*
- * End the region that begins at data: the device does not reach it any more.
- * -EBUSY: a transfer uses it. -ENOENT: there is none; perhaps it was unmapped.
+ * End a region: the device does not reach it any more. -EBUSY: a transfer uses it.
+ * -ENOENT: there is none; perhaps its memory was unmapped.
  */
-NFCOMMS_API int nfcomms_unregister(struct nfcomms_dev *dev, const void *data);
+NFCOMMS_API int nfcomms_unregister(struct nfcomms_dev *dev, uint32_t region);
+
+/*
+ * nfcomms_send_ind() and nfcomms_receive_ind() of bytes of a region, from an offset on.
+ * -ENOENT: it is none. -ERANGE: it has not all of them.
+ */
+NFCOMMS_API int nfcomms_send_region(struct nfcomms_dev *dev, uint32_t channel,
+				    uint32_t region, uint64_t offset,
+				    uint64_t size,
+				    struct nfcomms_failure *failure);
+NFCOMMS_API int nfcomms_receive_region(struct nfcomms_dev *dev,
+				       uint32_t channel, uint32_t region,
+				       uint64_t offset, uint64_t size,
+				       struct nfcomms_failure *failure);
 
 /* The message or transfer that the device offers on a channel. */
 struct nfcomms_offer {
@@ -288,8 +299,11 @@ struct nfcomms_request {
 	uint32_t kind; /* enum nfcomms_kind */
 	uint32_t channel;
 	uint64_t token; /* the caller's: is returned in the event, and may repeat */
-	void *data; /* not written by a send */
+	void *data; /* not written by a send; NULL with a region */
 	uint64_t size; /* bytes */
+	uint64_t offset; /* in the region */
+	uint32_t region; /* that has the bytes of a transfer, or 0 */
+	uint32_t reserved; /* zero */
 };
 
 struct nfcomms_event {

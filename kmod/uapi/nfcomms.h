@@ -250,10 +250,10 @@ enum nfcomms_opcode {
 	 * offered.
 	 */
 	NFCOMMS_OP_RECEIVE = 4,
-	/* Give @length bytes at @address; done when the target holds them all. */
+	/* Give @length bytes, at @address or in @region; done when the target holds them all. */
 	NFCOMMS_OP_SEND_IND = 5,
 	/*
-	 * Take a transfer of exactly @length bytes to @address. An offer of
+	 * Take a transfer of exactly @length bytes, to @address or to @region. An offer of
 	 * another size (NFC_ESIZE), or a message (NFC_EKIND), stays offered.
 	 */
 	NFCOMMS_OP_RECEIVE_IND = 6,
@@ -298,14 +298,17 @@ enum nfcomms_op_flags {
  * @flags: enum nfcomms_op_flags
  * @channel: handle from SUBSCRIBE; 0 for SUBSCRIBE and CONTROL
  * @user_data: the caller's alone: is returned in the completion, and may repeat
- * @address: of the bytes in the caller's memory
+ * @address: of the bytes in the caller's memory; zero with a region
  * @length: bytes; see the opcode
  * @timeout_ns: SEND_IND: how long the target may stay unready, at most; 0: as
  *              long as the device lets it
  * @epoch: SUBSCRIBE, CONTROL: an epoch of nfcomms_info. The operation takes effect in
  *	that epoch, or ends with NFC_ERESET and ESTALE. 0: in any epoch
  * @target: SUBSCRIBE: the far end
+ * @region: SEND_IND, RECEIVE_IND: handle of the region that has the bytes; 0: they are at
+ *	@address
  * @rsvd: zero
+ * @offset: of the first byte in the region
  * @operation: REFUSE with NFCOMMS_H2D: id of an ARM
  * @payload: SEND: the message; CONTROL: see enum nfcomms_control; else zero
  */
@@ -319,7 +322,9 @@ struct nfcomms_op {
 	__u64 timeout_ns;
 	__u32 epoch;
 	__u32 target;
-	__u64 rsvd[2];
+	__u32 region;
+	__u32 rsvd;
+	__u64 offset;
 	__u64 operation;
 	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
 };
@@ -341,8 +346,9 @@ enum nfcomms_completion_flags {
  *	not move the transfer on for the module's stall_timeout_ms; it was aborted
  * @channel: handle
  * @error: errno where the host refused, 0 otherwise: ESTALE (the operation was for
- *	another epoch), EFAULT, EIO (a page cannot be
- *	mapped for the device), ENOMEM (over the limit of locked memory: see
+ *	another epoch), EFAULT, EIO (a page cannot be mapped for the device), ENOENT
+ *	(no region has this handle, or it was revoked), ERANGE (not all bytes are in
+ *	it), EACCES (it is only read), ENOMEM (over the limit of locked memory: see
  *	@limit)
  * @length: bytes received; NEXT: bytes offered
  * @processed: bytes moved when a transfer failed
@@ -405,7 +411,7 @@ enum nfcomms_control {
 #define NFCOMMS_TEXT_LENGTH 40
 
 /**
- * struct nfcomms_request_start - run a program as a process. Fields that are out are zero in a request.
+ * struct nfcomms_request_start - run a program as a process. Out fields are zero in a request.
  * @request: NFCOMMS_CONTROL_START
  * @status: out: enum nfcomms_status
  * @targets: how many it gets
@@ -616,9 +622,8 @@ struct nfcomms_reset {
  * enum nfcomms_region_flags - for nfcomms_register.flags.
  * @NFCOMMS_REGION_READ_ONLY: the device only reads: sends use the region, receives
  *	do not, and the memory need not be writable
- * @NFCOMMS_REGION_DMA_BUF: the bytes are those of the dma-buf @fd, from @offset on.
- *	@address and @length are their name for operations: addresses that the caller
- *	has mapped, the dma-buf or nothing (PROT_NONE). Address and offset are on a page
+ * @NFCOMMS_REGION_DMA_BUF: the bytes are those of the dma-buf @fd, from @offset on,
+ *	which is on a page
  */
 enum nfcomms_region_flags {
 	NFCOMMS_REGION_READ_ONLY = 1 << 0,
@@ -629,25 +634,25 @@ enum nfcomms_region_flags {
  * struct nfcomms_register - have memory pinned and mapped for the device, once.
  * @size: sizeof(struct nfcomms_register)
  * @flags: enum nfcomms_region_flags
- * @address: of the bytes in the caller's memory
+ * @address: of the bytes in the caller's memory; zero with NFCOMMS_REGION_DMA_BUF
  * @length: how many, 1..2^36
  * @fd: NFCOMMS_REGION_DMA_BUF: descriptor of the dma-buf; it may be closed afterwards
- * @rsvd0: zero
+ * @region: out: its handle, 1 to 2^28 - 1
  * @offset: NFCOMMS_REGION_DMA_BUF: of the first byte in it
  * @rsvd: zero
  *
- * Operations of this file by this process whose bytes are all in the region,
- * and that it allows, use it. All others work as without a region. The memory
- * that the addresses name counts: once a part of it is unmapped, or names other
- * memory, the region is revoked, as if it had been unregistered. So it is when
- * the process ends or the device is removed. It stays over a RESET and ends
- * with the file. Memory that operations use stays until they have ended.
+ * Operations of this file name the region by its handle, and bytes in it by their
+ * offset. It has the pages that the addresses named when it was registered, whatever
+ * they name later. Once a part of them is unmapped the region is revoked, as if it had
+ * been unregistered. So it is when the process ends or the device is removed. It stays
+ * over a RESET and ends with the file. Memory that operations use stays until they have
+ * ended.
  *
- * EFAULT: not all of it is memory that the device may use so. EEXIST: a part of it is
- * a region already. ENOMEM: over RLIMIT_MEMLOCK, against which its pages count (not
- * those of a dma-buf). ENOSPC: the file has 1,024 regions, or its user 8,192. EBADF,
- * EINVAL: @fd is no descriptor, no dma-buf, or one with less bytes. EACCES: the
- * dma-buf is to be read only. EIO: it cannot be mapped for the device.
+ * EFAULT: not all of it is memory that the device may use so. ENOMEM: over
+ * RLIMIT_MEMLOCK, against which its pages count (not those of a dma-buf). ENOSPC: the
+ * file has 1,024 regions, or its user 8,192. EBADF, EINVAL: @fd is no descriptor, no
+ * dma-buf, or one with less bytes. EACCES: the dma-buf is to be read only. EIO: it
+ * cannot be mapped for the device.
  */
 struct nfcomms_register {
 	__u32 size;
@@ -655,7 +660,7 @@ struct nfcomms_register {
 	__u64 address;
 	__u64 length;
 	__s32 fd;
-	__u32 rsvd0;
+	__u32 region;
 	__u64 offset;
 	__u64 rsvd[3];
 };
@@ -664,16 +669,18 @@ struct nfcomms_register {
  * struct nfcomms_unregister - end a region: the device does not reach it any more.
  * @size: sizeof(struct nfcomms_unregister)
  * @flags: zero
- * @address: of its first byte
+ * @region: its handle
+ * @rsvd0: zero
  * @rsvd: zero
  *
- * EBUSY: operations use it. ENOENT: no region of this process begins there, or it
- * was revoked.
+ * EBUSY: operations use it. ENOENT: no region of this file has the handle, or it was
+ * revoked.
  */
 struct nfcomms_unregister {
 	__u32 size;
 	__u32 flags;
-	__u64 address;
+	__u32 region;
+	__u32 rsvd0;
 	__u64 rsvd[2];
 };
 
@@ -786,8 +793,9 @@ struct nfcomms_channel {
 	     NFCOMMS_CHANNEL_SIZE_FIRST)
 #define NFCOMMS_IOC_SETUP \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x07, NFCOMMS_SETUP_SIZE_FIRST)
-#define NFCOMMS_IOC_REGISTER \
-	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x13, NFCOMMS_REGISTER_SIZE_FIRST)
+#define NFCOMMS_IOC_REGISTER                                 \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x13, \
+	     NFCOMMS_REGISTER_SIZE_FIRST)
 #define NFCOMMS_IOC_UNREGISTER \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x14, NFCOMMS_UNREGISTER_SIZE_FIRST)
 #define NFCOMMS_IOC_EVENTFD \

@@ -168,7 +168,9 @@ type Op struct {
 	TimeoutNS uint64 // OpSendInd: how long the target may stay unready; 0: for ever
 	Epoch     uint32 // OpSubscribe, OpControl: it starts in that epoch or ends with ESTALE; 0: any
 	Target    uint32 // OpSubscribe: the far end
-	Rsvd      [2]uint64
+	Region    uint32 // OpSendInd, OpReceiveInd: handle; 0: the bytes are at Address
+	Rsvd      uint32
+	Offset    uint64 // in the region
 	Operation uint64 // OpRefuse with H2D: id of an OpArm
 	Payload   [PayloadSize]byte
 }
@@ -337,7 +339,7 @@ type Reset struct {
 // Flags of a region (enum nfcomms_region_flags).
 const (
 	RegionReadOnly = 1 << 0 // sends use it, and it need not be writable
-	RegionDMABuf   = 1 << 1 // the bytes are those of FD; Address is their name
+	RegionDMABuf   = 1 << 1 // the bytes are those of FD
 )
 
 // Register has memory pinned and mapped for the device, once.
@@ -347,19 +349,20 @@ type Register struct {
 	Flags   uint32
 	Address uint64 // in the caller's memory
 	Length  uint64
-	FD      int32 // of a dma-buf
-	Rsvd0   uint32
+	FD      int32  // of a dma-buf
+	Region  uint32 // out: handle
 	Offset  uint64 // in it
 	Rsvd    [3]uint64
 }
 
 // Unregister ends a region.
 type Unregister struct {
-	_       structs.HostLayout
-	Size    uint32
-	Flags   uint32
-	Address uint64 // of its first byte
-	Rsvd    [2]uint64
+	_      structs.HostLayout
+	Size   uint32
+	Flags  uint32
+	Region uint32 // handle
+	Rsvd0  uint32
+	Rsvd   [2]uint64
 }
 
 // Eventfd has an eventfd signalled when there is something to read.
@@ -417,7 +420,7 @@ const (
 	IOCChannel = 3<<30 | ChannelSizeFirst<<16 | IOCType<<8 | 0x06
 	IOCSetup   = 1<<30 | SetupSizeFirst<<16 | IOCType<<8 | 0x07
 
-	IOCRegister   = 1<<30 | RegisterSizeFirst<<16 | IOCType<<8 | 0x13
+	IOCRegister   = 3<<30 | RegisterSizeFirst<<16 | IOCType<<8 | 0x13
 	IOCUnregister = 1<<30 | UnregisterSizeFirst<<16 | IOCType<<8 | 0x14
 	IOCEventfd    = 1<<30 | EventfdSizeFirst<<16 | IOCType<<8 | 0x0a
 )

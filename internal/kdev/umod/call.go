@@ -21,11 +21,10 @@ func (f *File) Call(raw *uapi.Op, c *uapi.Completion, later func() (over func(),
 		return errno
 	}
 	o.over = func() {}
-	if !o.reachable() {
-		f.complete(o, unreachable)
+	if lacks := f.prepare(o); lacks != 0 {
+		f.complete(o, refused(lacks))
 		return 0
 	}
-	f.occupy(o)
 	if h := ch.runs(raw.Opcode); h != nil && h.atOnce(o) {
 		f.complete(o, o.out)
 		return 0

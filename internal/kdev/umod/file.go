@@ -12,7 +12,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
-	"github.com/nfcomms/nfcomms/internal/region"
 )
 
 // Options adjusts a module. The zero value is valid.
@@ -84,9 +83,9 @@ type File struct {
 	flying    []*operation
 	free      []*operation
 	processes map[bridge.ProcessID]bool
-	areas     map[uint64]bridge.Region // by address
-	regions   region.Table             // guards itself
-	lost      chan struct{}            // closed by a reset: nothing is held any more
+	areas     map[uint32]*area // by handle
+	area      uint32           // the last handle
+	lost      chan struct{}    // closed by a reset: nothing is held any more
 }
 
 // Open returns a new file. readable hears when completions are there to be taken and when
@@ -95,9 +94,8 @@ func (m *Module) Open(readable func(bool)) *File {
 	f := &File{
 		module: m, readable: readable, ending: make(chan struct{}), lost: make(chan struct{}),
 		channels: make(map[uint32]*channel), processes: make(map[bridge.ProcessID]bool),
-		areas: make(map[uint64]bridge.Region),
+		areas: make(map[uint32]*area),
 	}
-	f.regions.Init(inPlace{})
 	m.mu.Lock()
 	m.files[f] = struct{}{}
 	m.mu.Unlock()
@@ -149,7 +147,6 @@ func (f *File) end() {
 	f.endChannels()
 	f.work.Wait()
 	f.endChannels() // what was subscribed meanwhile
-	f.regions.End()
 	for id := range f.processes {
 		_ = f.module.Device().Stop(context.Background(), id) // it may be gone, or all of the device
 	}

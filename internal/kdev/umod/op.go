@@ -11,7 +11,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
-	"github.com/nfcomms/nfcomms/internal/region"
 )
 
 // operation is one that the module took. It is a context as well, used again unless it was
@@ -24,7 +23,7 @@ type operation struct {
 	half *half           // in whose queue it is; guarded by file.mu
 	at   int             // in file.flying; guarded by file.mu
 
-	region *region.Region // that its memory is in
+	area *area // the region that its memory is in
 
 	// Of a call: the place of its completion, and the function to call then. It is not posted.
 	to   *uapi.Completion
@@ -102,11 +101,11 @@ func names(raw *uapi.Op) bool {
 
 // land ends an operation: it cannot be cancelled any more. It may be another's at once.
 func (f *File) land(o *operation) {
-	if o.region != nil {
-		o.region.Done()
-		o.region = nil
-	}
 	f.mu.Lock()
+	if o.area != nil {
+		o.area.users--
+		o.area = nil
+	}
 	last := f.flying[len(f.flying)-1]
 	f.flying[o.at], last.at = last, o.at
 	f.flying = f.flying[:len(f.flying)-1]
@@ -183,7 +182,8 @@ func valid(o *uapi.Op) syscall.Errno {
 	message := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpReceive
 	switch {
 	case o.Opcode == 0 || o.Opcode >= uapi.OpCount || o.Flags&^flagsOf[o.Opcode] != 0:
-	case o.Rsvd != [2]uint64{} || o.Target != 0 && o.Opcode != uapi.OpSubscribe || o.Operation != 0 && (o.Opcode != uapi.OpRefuse || o.Flags != uapi.H2D):
+	case o.Rsvd != 0 || o.Target != 0 && o.Opcode != uapi.OpSubscribe || o.Operation != 0 && (o.Opcode != uapi.OpRefuse || o.Flags != uapi.H2D):
+	case o.Region == 0 && o.Offset != 0, o.Region != 0 && (o.Address != 0 || o.Opcode != uapi.OpSendInd && o.Opcode != uapi.OpReceiveInd):
 	case o.Epoch != 0 && o.Channel != 0 || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
 	case !memory && o.Address != 0 || !payload && o.Payload != [uapi.PayloadSize]byte{}:
 	case !memory && !message && o.Length != 0:
@@ -232,15 +232,15 @@ func (f *File) submit(s *uapi.Submit) syscall.Errno {
 // accept takes one operation and begins it.
 func (f *File) accept(raw *uapi.Op, id uint64) syscall.Errno {
 	o, ch, errno := f.admit(raw, id, nil)
-	switch {
-	case errno != 0:
-	case o.reachable():
-		f.occupy(o)
-		f.begin(o, ch)
-	default:
-		f.complete(o, unreachable)
+	if errno != 0 {
+		return errno
 	}
-	return errno
+	if lacks := f.prepare(o); lacks != 0 {
+		f.complete(o, refused(lacks))
+	} else {
+		f.begin(o, ch)
+	}
+	return 0
 }
 
 // admit makes an operation the file's, if it is in order; ch is nil where it has none. to is
@@ -284,8 +284,19 @@ func (f *File) begin(o *operation, ch *channel) {
 	}
 }
 
-// unreachable is the completion of an operation whose memory is not reachable.
-var unreachable = uapi.Completion{Error: uint32(syscall.EFAULT)}
+// prepare finds the memory of an operation. An errno: it is not there.
+func (f *File) prepare(o *operation) syscall.Errno {
+	errno := f.occupy(o)
+	if errno == 0 && !o.reachable() {
+		errno = syscall.EFAULT
+	}
+	return errno
+}
+
+// refused is the completion of an operation whose memory is not there.
+func refused(errno syscall.Errno) uapi.Completion {
+	return uapi.Completion{Status: uint32(abi.ErrInvalid), Error: uint32(errno)}
+}
 
 // reachable reports whether the memory that an operation names can be read, or written to
 // where it receives. Its pages are there then, as those that the kernel module pins: no copy

@@ -1,23 +1,22 @@
 package umod
 
 import (
-	"errors"
 	"syscall"
-	"unsafe"
 
-	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
 )
 
-// regionMax is the most bytes of a region.
-const regionMax = 1 << 36
+const (
+	regionMax  = 1 << 36 // bytes of a region
+	regionsMax = 1024    // regions of a file
+)
 
-// inPlace is all that there is to do about memory: the device is in this process, and finds
-// the bytes of a transfer where they lie.
-type inPlace struct{}
-
-func (inPlace) Map([]byte) (uint64, error) { return 0, nil }
-func (inPlace) Unmap(uint64, uint64)       {}
+// area is a region: memory of the caller, which the device finds where it lies.
+type area struct {
+	address, length uint64
+	readOnly        bool
+	users           int // operations; guarded by file.mu
+}
 
 // register notes a region, for what it refuses; nothing is pinned in any case.
 func (f *File) register(r *uapi.Register) syscall.Errno {
@@ -26,7 +25,7 @@ func (f *File) register(r *uapi.Register) syscall.Errno {
 		return errno
 	case r.Flags&uapi.RegionDMABuf != 0:
 		return syscall.EOPNOTSUPP
-	case r.Flags&^uapi.RegionReadOnly != 0 || r.Rsvd0 != 0 || r.Rsvd != [3]uint64{} || r.FD != 0 || r.Offset != 0,
+	case r.Flags&^uapi.RegionReadOnly != 0 || r.Region != 0 || r.Rsvd != [3]uint64{} || r.FD != 0 || r.Offset != 0,
 		r.Length == 0 || r.Length > regionMax:
 		return syscall.EINVAL
 	case !there(r.Address, r.Length, r.Flags&uapi.RegionReadOnly == 0):
@@ -34,43 +33,53 @@ func (f *File) register(r *uapi.Register) syscall.Errno {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	area, err := f.regions.Register(unsafe.Slice(*(**byte)(unsafe.Pointer(&r.Address)), r.Length))
-	switch {
-	case errors.Is(err, bridge.ErrBusy):
-		return syscall.EEXIST
-	case errors.Is(err, bridge.ErrNoMemory):
+	if len(f.areas) == regionsMax {
 		return syscall.ENOSPC
-	case err != nil:
-		return syscall.ENODEV
 	}
-	f.areas[r.Address] = area
+	f.area++
+	f.areas[f.area] = &area{address: r.Address, length: r.Length, readOnly: r.Flags&uapi.RegionReadOnly != 0}
+	r.Region = f.area
 	return 0
 }
 
-// unregister forgets the region that begins at an address, if no operation uses it.
+// unregister forgets a region, if no operation uses it.
 func (f *File) unregister(u *uapi.Unregister) syscall.Errno {
 	switch errno := sized(u, u.Size); {
 	case errno != 0:
 		return errno
-	case u.Flags != 0 || u.Rsvd != [2]uint64{}:
+	case u.Flags != 0 || u.Rsvd0 != 0 || u.Rsvd != [2]uint64{}:
 		return syscall.EINVAL
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	area := f.areas[u.Address]
-	if area == nil {
+	switch a := f.areas[u.Region]; {
+	case a == nil:
 		return syscall.ENOENT
-	}
-	if area.Close() != nil {
+	case a.users > 0:
 		return syscall.EBUSY
 	}
-	delete(f.areas, u.Address)
+	delete(f.areas, u.Region)
 	return 0
 }
 
-// occupy has a transfer hold the region that its memory is in, until it lands.
-func (f *File) occupy(o *operation) {
-	if o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd {
-		o.region = f.regions.Use(o.data())
+// occupy has a transfer hold the region that it names until it lands, and gives it the address
+// of its bytes. An errno: they are not there.
+func (f *File) occupy(o *operation) syscall.Errno {
+	if o.raw.Region == 0 || o.raw.Length == 0 {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch a := f.areas[o.raw.Region]; {
+	case a == nil:
+		return syscall.ENOENT
+	case o.raw.Offset > a.length || o.raw.Length > a.length-o.raw.Offset:
+		return syscall.ERANGE
+	case a.readOnly && o.raw.Opcode == uapi.OpReceiveInd:
+		return syscall.EACCES
+	default:
+		a.users++
+		o.area, o.raw.Address = a, a.address+o.raw.Offset
+		return 0
 	}
 }

@@ -30,6 +30,7 @@ enum {
 	REGION = MEMORY / 8,
 	CALLS = 20000, /* without an argument */
 	ERRNO_COUNT = 134,
+	HANDLES = 32, /* of regions that operations name */
 	RECENT = 64, /* ids that a CANCEL may name */
 	CALLS_PER_SIGNAL = 4,
 };
@@ -193,6 +194,11 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 	if (op.opcode == NFCOMMS_OP_SEND_IND ||
 	    op.opcode == NFCOMMS_OP_RECEIVE_IND)
 		aim(&op, rng);
+	if (op.address && next_random(rng) % 4 == 0) {
+		op.region = 1 + next_random(rng) % HANDLES;
+		op.offset = next_random(rng) % REGION;
+		op.address = 0;
+	}
 	if (op.opcode == NFCOMMS_OP_RECEIVE_IND && next_random(rng) % 8 == 0)
 		op.flags = NFCOMMS_HOLD;
 	if (next_random(rng) % 8 == 0) {
@@ -269,7 +275,7 @@ static void do_read(struct slot *s)
 	__atomic_fetch_add(&s->completed, n / sizeof(*c), __ATOMIC_RELAXED);
 }
 
-/* One of a few regions, which transfers find, and which meet if they are long. */
+/* One of a few regions, which transfers name, and which meet if they are long. */
 static void aim_region(uint64_t *words, unsigned long nr, uint64_t *rng)
 {
 	struct nfcomms_register r = {
@@ -277,7 +283,9 @@ static void aim_region(uint64_t *words, unsigned long nr, uint64_t *rng)
 		.address = (uintptr_t)memory + next_random(rng) % 8 * REGION,
 		.length = 1 + next_random(rng) % (REGION + NFC_PAGE_SIZE),
 	};
-	struct nfcomms_unregister u = { .size = r.size, .address = r.address };
+	struct nfcomms_unregister u = {
+		.size = r.size, .region = 1 + next_random(rng) % HANDLES
+	};
 
 	if (nr == NFCOMMS_IOC_REGISTER)
 		memcpy(words, &r, sizeof(r));

@@ -79,11 +79,16 @@ CASE(operations_with_what_they_do_not_take)
 		const char *name = opcodes[i].name;
 		struct nfcomms_op op;
 
-		for (int k = 0; k < 2; k++) {
-			op = valid(&b, i);
-			op.rsvd[k] = 1ull << 63;
-			check_refused(&b, name, "reserved", &op, EINVAL);
-		}
+		op = valid(&b, i);
+		op.rsvd = 1u << 31;
+		check_refused(&b, name, "reserved", &op, EINVAL);
+		op = valid(&b, i);
+		op.offset = 1;
+		check_refused(&b, name, "offset", &op, EINVAL);
+		op = valid(&b, i);
+		op.region = 1;
+		if (!opcodes[i].address || op.opcode == NFCOMMS_OP_CONTROL)
+			check_refused(&b, name, "region", &op, EINVAL);
 		op = valid(&b, i);
 		op.target = 1;
 		if (!opcodes[i].target)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/udmabuf.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -37,19 +40,108 @@ struct nfcomms_register with_fd(const void *at, uint32_t flags, int fd,
 	return r;
 }
 
-int registers(int fd, const void *at, uint64_t length)
+/* Memory that was registered, and its handle; the newest first. */
+struct noted {
+	struct noted *next;
+	int fd;
+	unsigned int generation;
+	uint64_t at, length;
+	uint32_t region;
+};
+
+static struct noted *all_noted;
+static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
+
+static void note_region(int fd, const void *at, const struct nfcomms_register *r)
+{
+	struct noted *n = malloc(sizeof(*n));
+
+	if (!CHECK(n))
+		return;
+	*n = (struct noted){ .fd = fd,
+			     .generation = generation(fd),
+			     .at = (uintptr_t)at,
+			     .length = r->length,
+			     .region = r->region };
+	pthread_mutex_lock(&noting);
+	n->next = all_noted;
+	all_noted = n;
+	pthread_mutex_unlock(&noting);
+}
+
+static bool is_of(const struct noted *n, int fd)
+{
+	return n->fd == fd && n->generation == generation(fd);
+}
+
+/* Take out what begins there: its handle, 0 if there is none. */
+static uint32_t forget_region(int fd, const void *at)
+{
+	uint32_t region = 0;
+	struct noted *n;
+
+	pthread_mutex_lock(&noting);
+	for (struct noted **link = &all_noted; (n = *link);) {
+		if (!is_of(n, fd) || n->at != (uintptr_t)at) {
+			link = &n->next;
+			continue;
+		}
+		region = n->region;
+		*link = n->next;
+		free(n);
+		break;
+	}
+	pthread_mutex_unlock(&noting);
+	return region;
+}
+
+int registers_with(int fd, const void *at, uint64_t length, uint32_t flags)
 {
 	struct nfcomms_register r = region_at(at, length);
+	int error;
 
-	return control(fd, NFCOMMS_IOC_REGISTER, &r);
+	r.flags = flags;
+	error = control(fd, NFCOMMS_IOC_REGISTER, &r);
+	if (!error)
+		note_region(fd, at, &r);
+	return error;
+}
+
+int registers(int fd, const void *at, uint64_t length)
+{
+	return registers_with(fd, at, length, 0);
 }
 
 int unregister(int fd, const void *at)
 {
-	struct nfcomms_unregister u = { .size = sizeof(u),
-					.address = (uintptr_t)at };
+	struct nfcomms_register r = region_at(at, 1);
+	struct nfcomms_unregister u = { .size = sizeof(u) };
+	const struct noted *n;
+	int error;
 
-	return control(fd, NFCOMMS_IOC_UNREGISTER, &u);
+	pthread_mutex_lock(&noting);
+	for (n = all_noted; n && !(is_of(n, fd) && n->at == r.address);)
+		n = n->next;
+	u.region = n ? n->region : 0;
+	pthread_mutex_unlock(&noting);
+	error = control(fd, NFCOMMS_IOC_UNREGISTER, &u);
+	if (!error || error == ENOENT)
+		forget_region(fd, at);
+	return error;
+}
+
+void by_handle(int fd, struct nfcomms_op *op)
+{
+	pthread_mutex_lock(&noting);
+	for (const struct noted *n = all_noted; n; n = n->next)
+		if (is_of(n, fd) && op->address >= n->at &&
+		    op->address + op->length <= n->at + n->length) {
+			op->region = n->region;
+			op->offset = op->address - n->at;
+			op->address = 0;
+			break;
+		}
+	pthread_mutex_unlock(&noting);
 }
 
 static struct nfcomms_health health_of(int fd)
@@ -76,6 +168,7 @@ static struct nfcomms_completion move(int fd, uint16_t opcode, uint32_t ch,
 	struct nfcomms_op op = transfer(opcode, ch, at, length);
 	struct nfcomms_completion c = { .status = NFC_STATUS_COUNT };
 
+	by_handle(fd, &op);
 	CHECK_EQ(call(fd, &op, &c), 0);
 	return c;
 }
@@ -133,9 +226,13 @@ uint8_t *name_for(uint64_t size)
 int import(int fd, const uint8_t *name, uint64_t size, int buffer,
 	   uint64_t offset, uint32_t flags)
 {
-	struct nfcomms_register r = with_fd(name, NFCOMMS_REGION_DMA_BUF | flags,
+	struct nfcomms_register r = with_fd(NULL, NFCOMMS_REGION_DMA_BUF | flags,
 					    buffer, offset);
+	int error;
 
 	r.length = size;
-	return control(fd, NFCOMMS_IOC_REGISTER, &r);
+	error = control(fd, NFCOMMS_IOC_REGISTER, &r);
+	if (!error)
+		note_region(fd, name, &r);
+	return error;
 }

@@ -13,9 +13,12 @@ struct nfcomms_register with_flags(const void *at, uint32_t flags);
 /* … or of a page there, with a dma-buf. */
 struct nfcomms_register with_fd(const void *at, uint32_t flags, int fd,
 				uint64_t offset);
-/* Register memory, and end that: 0 or errno. */
+/* Register memory, with flags or none, and end that: 0 or errno. The handle is noted. */
 int registers(int fd, const void *at, uint64_t length);
+int registers_with(int fd, const void *at, uint64_t length, uint32_t flags);
 int unregister(int fd, const void *at);
+/* An operation whose bytes are all in such memory names its region. */
+void by_handle(int fd, struct nfcomms_op *op);
 
 /* The regions of a file, and how many parts were pinned for transfers so far. */
 uint64_t regions(int fd);
@@ -37,9 +40,9 @@ struct buffer {
 /* A dma-buf of udmabuf, which makes it of a memfd. */
 struct buffer buffer_new(void);
 void buffer_free(struct buffer *b);
-/* Addresses that name something, and nothing else. */
+/* Addresses that stand for a buffer here, and name nothing. */
 uint8_t *name_for(uint64_t size);
-/* Register a dma-buf by such a name: 0 or errno. */
+/* Register a dma-buf, for which such addresses stand: 0 or errno. */
 int import(int fd, const uint8_t *name, uint64_t size, int buffer,
 	   uint64_t offset, uint32_t flags);
 

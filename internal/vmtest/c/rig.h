@@ -27,6 +27,8 @@ const char *node(void);
 int open_registers(int flags);
 /* Open the node; -1 and a failed check if that does not work. */
 int client(void);
+/* How often client() gave this descriptor. */
+unsigned int generation(int fd);
 /* End the device's epoch, so that a case starts from nothing; then client(). */
 int fresh(void);
 /* The same, in a shape; its size is set here. */

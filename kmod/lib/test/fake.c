@@ -96,7 +96,7 @@ static int call(struct nfcomms_call *c)
 	CHECK(zero(c->rsvd, sizeof(c->rsvd)));
 	CHECK_EQ(c->op_size, sizeof(*op));
 	CHECK_EQ(c->completion_size, sizeof(*out));
-	CHECK(zero(op->rsvd, sizeof(op->rsvd)));
+	CHECK_EQ(op->rsvd, 0);
 	fake.op = *op;
 	*out = fake.completion;
 	out->opcode = op->opcode;
@@ -115,7 +115,7 @@ static int submit(struct nfcomms_submit *s)
 	CHECK(s->count && s->count <= 256 && !s->accepted && !s->error &&
 	      !s->rsvd);
 	for (i = 0; i < s->count && fake.accepts; i++, fake.accepts--) {
-		CHECK(zero(ops[i].rsvd, sizeof(ops[i].rsvd)));
+		CHECK_EQ(ops[i].rsvd, 0);
 		fake.taken[fake.taken_count++] = ops[i];
 	}
 	s->accepted = i;
@@ -164,11 +164,13 @@ int fake_ioctl(int fd, unsigned long number, void *argument)
 		return 0;
 	case NFCOMMS_IOC_REGISTER:
 		fake.region = *(struct nfcomms_register *)argument;
+		((struct nfcomms_register *)argument)->region = FAKE_REGION;
 		return 0;
 	case NFCOMMS_IOC_UNREGISTER:
 		CHECK_EQ(unregister->size, sizeof(*unregister));
 		CHECK(!unregister->flags && zero(unregister->rsvd, 16));
-		fake.unregistered = unregister->address;
+		CHECK(!unregister->rsvd0);
+		fake.unregistered = unregister->region;
 		return 0;
 	default:
 		return answer(ENOTTY);

@@ -11,6 +11,10 @@
 
 #include "../../uapi/nfcomms.h"
 
+enum {
+	FAKE_REGION = 31, /* handle of each region */
+};
+
 struct fake {
 	/* Set by the test. */
 	int open_error; /* of the next open */
@@ -36,7 +40,7 @@ struct fake {
 	__u64 cancelled;
 	struct nfcomms_setup setup; /* the last one */
 	struct nfcomms_register region; /* the last one */
-	__u64 unregistered; /* its address */
+	__u32 unregistered; /* its handle */
 };
 
 extern struct fake fake;

@@ -165,34 +165,37 @@ CASE(registered_memory)
 	struct nfcomms_request hold = { .kind = NFCOMMS_SEND_IND, .size = 10 };
 	struct nfcomms_process loop, held;
 	uint64_t id = 0;
-	uint32_t channel;
+	uint32_t channel, from = 0, to = 0, none;
 
 	REQUIRE(dev && p && q);
 	channel = run(dev, "loopback", &loop);
-	CHECK_EQ(nfcomms_register(dev, p + 10, SIZE - 20), 0);
-	CHECK_EQ(nfcomms_register(dev, p, SIZE), -EEXIST);
-	CHECK_EQ(nfcomms_register(dev, q, SIZE), 0);
-	CHECK_EQ(nfcomms_register(dev, q, 0), -EINVAL);
-	CHECK_EQ(nfcomms_register(dev, NULL, 10), -EFAULT);
-	CHECK(nfcomms_import(dev, 0, 1, q, 4096) < 0); /* no dma-buf */
+	CHECK_EQ(nfcomms_register(dev, p, SIZE, &from), 0);
+	CHECK_EQ(nfcomms_register(dev, q, SIZE, &to), 0);
+	CHECK_EQ(nfcomms_register(dev, q, 0, &none), -EINVAL);
+	CHECK_EQ(nfcomms_register(dev, NULL, 10, &none), -EFAULT);
+	CHECK(nfcomms_import(dev, 0, 1, 4096, &none) < 0); /* no dma-buf */
 	for (size_t at = 9; at < 13; at++) {
 		memset(p, (int)at, SIZE);
 		memset(q, 0, SIZE);
-		CHECK_EQ(nfcomms_send_ind(dev, channel, p + at, SIZE - 22, NULL),
-			 0);
-		CHECK_EQ(nfcomms_receive_ind(dev, channel, q + at, SIZE - 22,
+		CHECK_EQ(nfcomms_send_region(dev, channel, from, at, SIZE - 22,
 					     NULL),
+			 0);
+		CHECK_EQ(nfcomms_receive_region(dev, channel, to, at, SIZE - 22,
+						NULL),
 			 0);
 		CHECK(!memcmp(p + at, q + at, SIZE - 22));
 	}
+	CHECK_EQ(nfcomms_send_region(dev, channel, from, 1, SIZE, NULL),
+		 -ERANGE);
 	hold.channel = run(dev, "hold", &held);
-	hold.data = p + 10;
+	hold.region = from;
+	hold.offset = 10;
 	CHECK_EQ(nfcomms_submit(dev, &hold, 1, &id), 1);
-	CHECK_EQ(nfcomms_unregister(dev, p + 10), -EBUSY);
+	CHECK_EQ(nfcomms_unregister(dev, from), -EBUSY);
 	CHECK_EQ(nfcomms_cancel(dev, id), 0);
 	CHECK_EQ(event(dev).result, -ECANCELED);
-	CHECK_EQ(nfcomms_unregister(dev, p + 10), 0);
-	CHECK_EQ(nfcomms_unregister(dev, p + 10), -ENOENT);
+	CHECK_EQ(nfcomms_unregister(dev, from), 0);
+	CHECK_EQ(nfcomms_unregister(dev, from), -ENOENT);
 	nfcomms_close(dev);
 	free(p);
 	free(q);
@@ -314,19 +317,23 @@ CASE(events_and_cancels)
 	held = run(dev, "hold", &p);
 	echo = run(dev, "loopback", &p);
 	r[0] = (struct nfcomms_request){ NFCOMMS_SEND_IND, held, 1, data,
-					 sizeof(data) };
-	r[1] = (struct nfcomms_request){ NFCOMMS_SEND, echo, 2, "async", 5 };
+					 sizeof(data),	   0,	 0, 0 };
+	r[1] = (struct nfcomms_request){
+		NFCOMMS_SEND, echo, 2, "async", 5, 0, 0, 0
+	};
 	CHECK_EQ(nfcomms_submit(dev, r, 2, ids), 2);
 	CHECK_EQ(ids[1], ids[0] + 1);
 	e = event(dev);
 	CHECK(e.id == ids[1] && e.epoch == about.epoch);
 	CHECK(e.token == 2 && e.kind == NFCOMMS_SEND && !e.result);
-	r[0] = (struct nfcomms_request){ NFCOMMS_NEXT, echo, 3, NULL, 0 };
+	r[0] = (struct nfcomms_request){ NFCOMMS_NEXT, echo, 3, NULL, 0, 0, 0, 0 };
 	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), 1);
 	e = event(dev);
 	CHECK(e.token == 3 && e.kind == NFCOMMS_NEXT && e.size == 5 &&
 	      !e.indirect);
-	r[0] = (struct nfcomms_request){ NFCOMMS_RECEIVE, echo, 4, NULL, 0 };
+	r[0] = (struct nfcomms_request){
+		NFCOMMS_RECEIVE, echo, 4, NULL, 0, 0, 0, 0
+	};
 	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), 1);
 	e = event(dev);
 	CHECK(e.token == 4 && !e.result && e.size == 5 &&
@@ -336,7 +343,9 @@ CASE(events_and_cancels)
 	CHECK(e.token == 1 && e.kind == NFCOMMS_SEND_IND &&
 	      e.result == -ECANCELED && e.channel == held);
 	CHECK_EQ(nfcomms_cancel(dev, ids[0]), -ENOENT);
-	r[0] = (struct nfcomms_request){ NFCOMMS_CLOSE, echo, 5, NULL, 3 };
+	r[0] = (struct nfcomms_request){
+		NFCOMMS_CLOSE, echo, 5, NULL, 3, 0, 0, 0
+	};
 	CHECK_EQ(nfcomms_submit(dev, r, 1, NULL), 1);
 	e = event(dev);
 	CHECK(e.token == 5 && e.kind == NFCOMMS_CLOSE && !e.result);

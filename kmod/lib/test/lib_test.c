@@ -89,6 +89,7 @@ CASE(other_schemes)
 
 CASE(null_devices)
 {
+	uint32_t region;
 	struct nfcomms_request r = { .kind = NFCOMMS_SEND };
 	struct nfcomms_description d;
 	struct nfcomms_heartbeat h;
@@ -113,9 +114,11 @@ CASE(null_devices)
 	CHECK_EQ(nfcomms_try_receive(NULL, 1, m, 8), -EINVAL);
 	CHECK_EQ(nfcomms_send_ind(NULL, 1, m, 8, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_receive_ind(NULL, 1, m, 8, NULL), -EINVAL);
-	CHECK_EQ(nfcomms_register(NULL, m, 8), -EINVAL);
-	CHECK_EQ(nfcomms_import(NULL, 0, 0, m, 8), -EINVAL);
-	CHECK_EQ(nfcomms_unregister(NULL, m), -EINVAL);
+	CHECK_EQ(nfcomms_register(NULL, m, 8, &region), -EINVAL);
+	CHECK_EQ(nfcomms_import(NULL, 0, 0, 8, &region), -EINVAL);
+	CHECK_EQ(nfcomms_unregister(NULL, 1), -EINVAL);
+	CHECK_EQ(nfcomms_send_region(NULL, 1, 1, 0, 8, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_receive_region(NULL, 1, 1, 0, 8, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_next(NULL, 1, &o), -EINVAL);
 	CHECK_EQ(nfcomms_fd(NULL), -EINVAL);
 	CHECK_EQ(nfcomms_submit(NULL, &r, 1, NULL), -EINVAL);
@@ -396,24 +399,41 @@ CASE(regions)
 {
 	struct nfcomms_dev *dev = opened();
 	struct nfcomms_register want = { .size = sizeof(want), .length = 100 };
+	struct nfcomms_request r = {
+		.kind = NFCOMMS_SEND_IND, .size = 30, .region = 4, .offset = 50
+	};
 	char bytes[100];
+	uint32_t region = 0;
 
 	want.address = (uintptr_t)bytes;
-	CHECK_EQ(nfcomms_register(dev, bytes, 100), 0);
+	CHECK_EQ(nfcomms_register(dev, bytes, 100, &region), 0);
 	CHECK(!memcmp(&fake.region, &want, sizeof(want)));
+	CHECK_EQ(region, FAKE_REGION);
+	CHECK_EQ(nfcomms_register(dev, bytes, 100, NULL), -EINVAL);
 	want.flags = NFCOMMS_REGION_DMA_BUF;
+	want.address = 0;
 	want.fd = 5;
 	want.offset = 1ull << 33;
-	CHECK_EQ(nfcomms_import(dev, 5, 1ull << 33, bytes, 100), 0);
+	CHECK_EQ(nfcomms_import(dev, 5, 1ull << 33, 100, &region), 0);
 	CHECK(!memcmp(&fake.region, &want, sizeof(want)));
-	CHECK_EQ(nfcomms_unregister(dev, bytes), 0);
-	CHECK_EQ(fake.unregistered, (uintptr_t)bytes);
+	CHECK_EQ(nfcomms_send_region(dev, 3, 9, 20, 70, NULL), 0);
+	CHECK(fake.op.opcode == NFCOMMS_OP_SEND_IND && fake.op.channel == 3 &&
+	      fake.op.region == 9 && fake.op.offset == 20 &&
+	      fake.op.length == 70 && !fake.op.address);
+	CHECK_EQ(nfcomms_receive_region(dev, 3, 9, 0, 70, NULL), 0);
+	CHECK_EQ(fake.op.opcode, NFCOMMS_OP_RECEIVE_IND);
+	CHECK_EQ(nfcomms_send_region(dev, 3, 0, 0, 70, NULL), -ENOENT);
+	CHECK_EQ(nfcomms_submit(dev, &r, 1, NULL), 1);
+	CHECK(fake.taken[0].region == 4 && fake.taken[0].offset == 50 &&
+	      !fake.taken[0].address);
+	CHECK_EQ(nfcomms_unregister(dev, 9), 0);
+	CHECK_EQ(fake.unregistered, 9);
 	fake.interrupts = 2;
-	CHECK_EQ(nfcomms_register(dev, bytes, 1), 0);
-	fake.fail = EEXIST;
-	CHECK_EQ(nfcomms_register(dev, bytes, 1), -EEXIST);
+	CHECK_EQ(nfcomms_register(dev, bytes, 1, &region), 0);
+	fake.fail = ENOSPC;
+	CHECK_EQ(nfcomms_register(dev, bytes, 1, &region), -ENOSPC);
 	fake.fail = EBUSY;
-	CHECK_EQ(nfcomms_unregister(dev, bytes), -EBUSY);
+	CHECK_EQ(nfcomms_unregister(dev, 9), -EBUSY);
 	nfcomms_close(dev);
 }
 
@@ -497,12 +517,12 @@ CASE(requests)
 {
 	struct nfcomms_dev *dev = opened();
 	struct nfcomms_request r[6] = {
-		{ NFCOMMS_SEND, 1, 11, "hello", 5 },
-		{ NFCOMMS_RECEIVE, 2, 12, NULL, 0 },
-		{ NFCOMMS_SEND_IND, 3, 13, r, 30 },
-		{ NFCOMMS_RECEIVE_IND, 4, 14, r, 0 },
-		{ NFCOMMS_NEXT, 5, 15, NULL, 0 },
-		{ NFCOMMS_CLOSE, 6, 16, NULL, NFCOMMS_RECEIVING },
+		{ NFCOMMS_SEND, 1, 11, "hello", 5, 0, 0, 0 },
+		{ NFCOMMS_RECEIVE, 2, 12, NULL, 0, 0, 0, 0 },
+		{ NFCOMMS_SEND_IND, 3, 13, r, 30, 0, 0, 0 },
+		{ NFCOMMS_RECEIVE_IND, 4, 14, r, 0, 0, 0, 0 },
+		{ NFCOMMS_NEXT, 5, 15, NULL, 0, 0, 0, 0 },
+		{ NFCOMMS_CLOSE, 6, 16, NULL, NFCOMMS_RECEIVING, 0, 0, 0 },
 	};
 	static const uint16_t opcodes[] = {
 		NFCOMMS_OP_SEND,	NFCOMMS_OP_RECEIVE, NFCOMMS_OP_SEND_IND,
@@ -540,7 +560,9 @@ CASE(requests_in_batches)
 	unsigned int i;
 
 	for (i = 0; i < 100; i++)
-		r[i] = (struct nfcomms_request){ NFCOMMS_NEXT, 1, i, NULL, 0 };
+		r[i] = (struct nfcomms_request){
+			NFCOMMS_NEXT, 1, i, NULL, 0, 0, 0, 0
+		};
 	CHECK_EQ(nfcomms_submit(dev, r, 100, ids), 100);
 	CHECK_EQ(ids[31], 1031);
 	CHECK_EQ(ids[32], 2000); /* of the second batch */
@@ -553,9 +575,9 @@ CASE(requests_in_batches)
 	CHECK_EQ(nfcomms_submit(dev, r, 100, NULL), 40);
 	CHECK_EQ(fake.taken_count, 40);
 	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -EINVAL);
-	r[40] = (struct nfcomms_request){ NFCOMMS_SEND, 1, 1, r, 57 };
+	r[40] = (struct nfcomms_request){ NFCOMMS_SEND, 1, 1, r, 57, 0, 0, 0 };
 	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -E2BIG);
-	r[40] = (struct nfcomms_request){ NFCOMMS_CLOSE, 1, 1, NULL, 4 };
+	r[40] = (struct nfcomms_request){ NFCOMMS_CLOSE, 1, 1, NULL, 4, 0, 0, 0 };
 	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -EINVAL);
 	r[40].kind = 0;
 	CHECK_EQ(nfcomms_submit(dev, r + 40, 60, NULL), -EINVAL);

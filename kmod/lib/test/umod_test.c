@@ -96,12 +96,15 @@ CASE(close_leaves_nothing)
 		dev = opened();
 		REQUIRE(dev);
 		held = run(dev, "hold");
-		r[0] = (struct nfcomms_request){ NFCOMMS_SEND_IND, held, 1,
-						 data, sizeof(data) };
-		r[1] = (struct nfcomms_request){ NFCOMMS_SEND, held, 2, data,
-						 5 };
-		r[2] = (struct nfcomms_request){ NFCOMMS_RECEIVE, held, 3, NULL,
-						 0 };
+		r[0] = (struct nfcomms_request){
+			NFCOMMS_SEND_IND, held, 1, data, sizeof(data), 0, 0, 0
+		};
+		r[1] = (struct nfcomms_request){
+			NFCOMMS_SEND, held, 2, data, 5, 0, 0, 0
+		};
+		r[2] = (struct nfcomms_request){
+			NFCOMMS_RECEIVE, held, 3, NULL, 0, 0, 0, 0
+		};
 		CHECK_EQ(nfcomms_submit(dev, r, 3, NULL), 3);
 		nfcomms_close(dev);
 		if (i == 1) /* the first ones make what Go keeps */

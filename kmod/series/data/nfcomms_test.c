@@ -78,7 +78,7 @@ TEST_F(client, unknown_command)
 
 TEST_F(client, reserved_fields)
 {
-	struct nfcomms_op op = { .opcode = NFCOMMS_OP_SUBSCRIBE, .rsvd = { 1 } };
+	struct nfcomms_op op = { .opcode = NFCOMMS_OP_SUBSCRIBE, .rsvd = 1 };
 	struct nfcomms_completion c;
 
 	if (self->fd < 0)
