@@ -197,6 +197,7 @@ var programs = map[string]program{
 	"between":  clientTest("between"),
 	"clients":  clientTest("clients"),
 	"recover":  clientTest("recover"),
+	"first":    {kind: cTest, source: []string{"internal/vmtest/c/first/first_test.c", "firmware/test/harness.c"}},
 	"refused":  {kind: cTest, source: []string{"internal/vmtest/c/interface2/refused_test.c", "firmware/test/harness.c"}},
 	// An emulated IOMMU takes a tenth of a second to map a few MiB.
 	"region-some": withArgs("region", "6"),
@@ -250,7 +251,7 @@ var (
 		{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 	}
 	everything = []string{
-		"selftest", "refused", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "revoke", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
+		"selftest", "first", "refused", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "revoke", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
 		"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 		"clients", "between", "unknown", "eventfd",
 	}
@@ -285,7 +286,7 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"refused", "validate", "memory", "region", "dmabuf", "eventfd", "clients", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "refused", "validate", "memory", "region", "dmabuf", "eventfd", "clients", "bulk"},
 	},
 	{
 		name: "arm64", group: "arm64", about: "the same as release, and removal under load, on another processor",
