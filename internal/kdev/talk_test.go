@@ -128,7 +128,8 @@ func newTalker(t *testing.T, o *talk.Open, eager int, stall time.Duration) *talk
 		scripted.Hooks{Lay: func(a *abi.Area) { a.DeviceHello.Hello().MaxTransfer = o.Limit }})
 	require.NoError(t, err)
 	p.s = s
-	p.dev = opened(t, scriptedModule(t, s, &mailbox.Options{Stall: stall}))
+	// The test answers for the device: a busy machine may run it late.
+	p.dev = opened(t, scriptedModule(t, s, &mailbox.Options{Stall: stall, Answer: time.Minute}))
 	p.loop, err = p.dev.Subscribe(patience(t), abi.TargetLoopback)
 	require.NoError(t, err)
 	process, err := p.dev.Start(patience(t), bridge.Program{Name: "hold", First: 17, Targets: 1})
