@@ -5,8 +5,9 @@ package ring
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"reflect"
-	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestBeside(t *testing.T) {
 	beside.Run(t, beside.Suite{
 		Rounds: 100,
 		Open: func(ctx context.Context) (*beside.World, error) {
-			r, err := Create("beside-"+strconv.FormatInt(number.Add(1), 10)+"-"+t.Name(), Config{})
+			r, err := Create(fmt.Sprintf("beside-%d-%d", os.Getpid(), number.Add(1)), Config{}) // others may run this test
 			if err != nil {
 				return nil, err
 			}
