@@ -13,6 +13,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,12 +30,21 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control"
 )
 
-// freePort returns an address of this machine that nobody listens on.
+// portsTaken counts the ports that freePort returned.
+var portsTaken atomic.Int64
+
+// freePort returns an address of this machine that nobody listens on. Its port is below those that the
+// kernel gives to others before a daemon listens there.
 func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		port := 10_000 + (int64(os.Getpid())*101+portsTaken.Add(1))%20_000
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
 }
 
 // askTCP makes one connection and returns what a health check gives.
