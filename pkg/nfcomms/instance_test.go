@@ -204,6 +204,9 @@ func TestRunUnwinds(t *testing.T) {
 		_, err = d.Run(ctx, p)
 		require.ErrorIs(t, err, ErrWithdrawn)
 		require.ErrorIs(t, err, context.Canceled)
+		require.Eventually(t, func() bool { // the rest may go on behind a call whose context has ended
+			return len(d.Channels()) == 0 && d.Stats().Channels == 0
+		}, time.Minute, time.Millisecond)
 		nothingRuns(t, d)
 	}
 	set(r, &r.subscribe, func(context.Context, Target) error { return ErrNotSubscribed })
