@@ -17,6 +17,8 @@ var equivalents = []struct{ file, kind, before, code, why string }{
 		"a call that is late is bounded by 2 ns in place of 1"},
 	{"firmware/core/manager.c", out, "half->waiter = NULL;", "half->waiter = NULL;",
 		"the process clears it as it runs; until then a wake does nothing, as for the other channels of a select"},
+	{"firmware/core/manager.c", turned, "||", "} else if (p->wait == NFC_WAIT_READ || p->wait == NFC_WAIT_READ_IND) {",
+		"a process that is woken looks again, and refuses another kind by itself"},
 	{"firmware/link/send.c", turned, "<", "return t << (tx->asks < 5 ? tx->asks : 5);", "5 questions or 5 at most are the same"},
 	{"firmware/link/align.c", bound, "16", "if (l->state < NFC_LINK_TEST || !(w.lo >> 16 & 0xffff))", "no burst has a single word"},
 	{"bridge/mailbox/mailbox.go", bound, "0", "for n := b.mask + 1; n > 0; n-- {", "a drain that takes one slot fewer leaves it to the next"},

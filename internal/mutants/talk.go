@@ -10,7 +10,8 @@ import (
 )
 
 // converse plays the conversations to a program, then takes it through a walk of some thousand steps,
-// as TestTalk, TestWalk and TestWalkDevice of internal/proto do. It returns the first that fails.
+// as TestTalk, TestWalk and TestWalkDevice of internal/proto do, and those between two hosts. It returns
+// the first that fails.
 func converse(root, folder, program string) (how string, err error) {
 	list, err := talk.Load(os.DirFS(filepath.Join(root, "internal/proto/testdata")), proto.Default())
 	if err != nil {
@@ -40,6 +41,30 @@ func converse(root, folder, program string) (how string, err error) {
 	for i := range 2000 {
 		if w.Step() != nil {
 			return fmt.Sprintf("TestWalkDevice, step %d", i), nil
+		}
+	}
+	return converseHosts(root, p)
+}
+
+// converseHosts does the same between two hosts, as TestTalkHosts and TestWalkHosts do.
+func converseHosts(root string, p *talk.Program) (string, error) {
+	list, err := talk.LoadHosts(os.DirFS(filepath.Join(root, "internal/proto/testdata/hosts")))
+	if err != nil {
+		return "", err
+	}
+	for _, c := range list {
+		if talk.PlayHosts(c, p) != nil {
+			return "TestTalkHosts/" + c.Name, nil
+		}
+	}
+	table, err := proto.NewConnectionTable(proto.ConnectionRows())
+	if err != nil {
+		return "", err
+	}
+	w := talk.NewHostsWalk(table, proto.EndRows(), p, 1)
+	for i := range 500 {
+		if w.Step() != nil {
+			return fmt.Sprintf("TestWalkHosts, step %d", i), nil
 		}
 	}
 	return "", errNotFound
