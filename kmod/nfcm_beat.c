@@ -32,12 +32,18 @@ static bool sample(struct nfcm_epoch *epoch)
 {
 	struct nfcm_watch *w = &epoch->watch;
 	struct nfc_heartbeat b;
+	u64 now = ktime_get_ns(), before = w->looked;
 
 	lockdep_assert_held(&epoch->watch.lock);
-	if (w->dead || !read_beat(epoch, &b) || b.beat == w->last.beat)
+	if (w->dead || !read_beat(epoch, &b))
+		return false;
+	w->looked = now;
+	if (b.beat == w->last.beat)
 		return false;
 	w->last = b;
-	w->seen = ktime_get();
+	w->seen = ns_to_ktime(now);
+	w->written = now - nfcm_clock_age(&w->clock, now, le64_to_cpu(b.now_ns),
+					  before);
 	w->blank = 0;
 	w->heartbeats++;
 	return true;
@@ -107,7 +113,7 @@ void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h)
 	spin_lock(&w->lock);
 	sample(epoch);
 	h->beat = le64_to_cpu(w->last.beat);
-	h->age_ns = ktime_to_ns(ktime_sub(ktime_get(), w->seen));
+	h->age_ns = ktime_get_ns() - w->written;
 	h->diagnostic = le32_to_cpu(w->last.diagnostic);
 	h->processes = le32_to_cpu(w->last.processes);
 	h->messages = le64_to_cpu(w->last.messages);

@@ -165,7 +165,10 @@ struct nfcm_watch {
 	struct delayed_work work;
 	spinlock_t lock; /* guards the rest */
 	struct nfc_heartbeat last;
-	ktime_t seen; /* when last.beat changed */
+	ktime_t seen; /* when last.beat was seen to have changed */
+	u64 written; /* when the device wrote it, in ns of ktime_get_ns() */
+	u64 looked; /* when the heartbeat was read last */
+	struct nfcm_clock clock;
 	ktime_t tick; /* when work ran last */
 	u32 blank; /* samples without a new beat since then */
 	u64 heartbeats; /* that were seen, whatever the device's numbers are */

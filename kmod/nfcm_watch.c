@@ -164,6 +164,8 @@ void nfcm_watch_start(struct nfcm_epoch *epoch)
 	INIT_DELAYED_WORK(&w->work, tick);
 	w->seen = ktime_get();
 	w->tick = w->seen;
+	w->looked = ktime_to_ns(w->seen);
+	w->written = w->looked;
 	queue_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(TICK_MS));
 }
 

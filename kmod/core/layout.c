@@ -185,3 +185,19 @@ u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms, u32 misses)
 
 	return ms > least_ms ? ms : least_ms;
 }
+
+/*
+ * How old a heartbeat is that is found at now, was not there at before, and was written at device by
+ * the device's clock. The clocks need not agree: the least difference that was seen is that of a beat
+ * found at once. It may grow by 122 ppm of the time, as a device's clock may be slower.
+ */
+u64 nfcm_clock_age(struct nfcm_clock *c, u64 now, u64 device, u64 before)
+{
+	u64 ahead = now - device;
+
+	c->ahead += (now - c->at) >> 13;
+	if (!c->at || (s64)(ahead - c->ahead) < 0)
+		c->ahead = ahead;
+	c->at = now;
+	return ahead - c->ahead < now - before ? ahead - c->ahead : now - before;
+}

@@ -197,6 +197,13 @@ struct nfcm_layout {
 	u64 mailbox_stride;
 };
 
+/* The device's clock beside the host's, in ns. Zero: nothing is known. */
+struct nfcm_clock {
+	u64 ahead; /* the host's less the device's, the least seen lately */
+	u64 at; /* the host's, when that was compared */
+};
+
+u64 nfcm_clock_age(struct nfcm_clock *c, u64 now, u64 device, u64 before);
 int nfcm_layout_check(const struct nfc_area *area, u64 room,
 		      struct nfcm_layout *l, const char **why);
 void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello);

@@ -103,7 +103,7 @@ NFCOMMS_API int nfcomms_describe(struct nfcomms_dev *dev,
 /* The device's last heartbeat. */
 struct nfcomms_heartbeat {
 	uint64_t beat; /* counts up */
-	uint64_t age_ns; /* since it was seen */
+	uint64_t age_ns; /* since the device wrote it */
 	uint32_t diagnostic; /* health of the parts, see nfc_abi.h */
 	uint32_t processes; /* running */
 	uint64_t messages; /* taken from the host */

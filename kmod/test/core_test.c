@@ -541,6 +541,34 @@ CASE(patience)
 	CHECK_EQ(nfcm_layout_patience(&l, 1000, ~0u), (u64)~0u << 20);
 }
 
+/* The age of a beat, whatever the device's clock says and however it runs. */
+CASE(clock)
+{
+	enum { MS = 1000000 };
+	struct nfcm_clock c = { 0 };
+	u64 base = 77ull << 40;
+
+	/* Beats each 100 ms; the device's clock began at base. */
+	CHECK_EQ(nfcm_clock_age(&c, 1030 * MS, base + 1000 * MS, 900 * MS), 0);
+	CHECK_EQ(nfcm_clock_age(&c, 1101 * MS, base + 1100 * MS, 1030 * MS), 0);
+	CHECK(nfcm_clock_age(&c, 1260 * MS, base + 1200 * MS, 1101 * MS) >
+	      58 * MS);
+	CHECK(nfcm_clock_age(&c, 1390 * MS, base + 1300 * MS, 1260 * MS) >
+	      88 * MS);
+	/* It was not there 10 ms ago. */
+	CHECK_EQ(nfcm_clock_age(&c, 1490 * MS, base + 1400 * MS, 1480 * MS),
+		 10 * MS);
+	/* A clock that is slower by 100 ppm: an hour is not taken for an age. */
+	CHECK(nfcm_clock_age(&c, 3601401 * (u64)MS, base + 3601040 * (u64)MS,
+			     1490 * MS) < 1 * MS);
+	/* With a hostile clock a beat is no older than the last look. */
+	for (u64 device = 1; device; device <<= 1) {
+		u64 now = c.at + 100 * MS;
+
+		CHECK(nfcm_clock_age(&c, now, device, now - 5 * MS) <= 5 * MS);
+	}
+}
+
 CASE(rooms)
 {
 	for (u32 slots = NFC_SLOTS_MIN; slots <= NFC_SLOTS_MAX; slots *= 2) {

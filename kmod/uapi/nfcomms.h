@@ -185,7 +185,7 @@ enum nfcomms_state {
  * @size: in: sizeof(struct nfcomms_health)
  * @state: enum nfcomms_state
  * @beat: counts up
- * @age_ns: since the beat was seen
+ * @age_ns: since the device wrote the beat, as far as its clock shows
  * @diagnostic: the diagnostic word
  * @processes: running on the device
  * @messages: taken from h2d mailboxes

@@ -250,3 +250,19 @@ CASE(health_counts)
 	CHECK(after.messages >= before.messages);
 	close(fd);
 }
+
+/* A heartbeat is as old as its writing, also if it is found when the module is asked. */
+CASE(age_of_a_heartbeat)
+{
+	struct nfcomms_health health = { .size = sizeof(health) };
+	struct bench b = setup();
+	int young = 0;
+
+	for (int i = 0; i < 12; i++) {
+		usleep(123000); /* a heartbeat, and a part of one */
+		CHECK_EQ(control(b.fd, NFCOMMS_IOC_HEALTH, &health), 0);
+		young += health.age_ns < 20000;
+	}
+	CHECK(young < 5); /* of those that were found now, some three of four */
+	teardown(&b);
+}
