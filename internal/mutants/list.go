@@ -19,7 +19,7 @@ const (
 
 // Tests that are quick and computed: they measure nothing.
 const (
-	stackTests      = "TestCurve|TestBesideCPU|TestGainTable|TestSlides|TestFindings|TestTableColumns|TestStackBeside"
+	stackTests      = "TestCurve|TestBesideCPU|TestGainTable|TestSlides|TestFindings|TestTableColumns|TestStackBeside|TestBudgets|TestBufferFindings|TestCut"
 	hmfTests        = "TestReportRows|TestGenerateMeasures|TestMerge|TestRates|TestPairFindings|TestSizeFindings"
 	reportTests     = "TestTable2|TestFigure4|TestRingItems|TestBuildsItem|TestPairsItem|TestLinkFlows|TestStackSweep|TestStackLoose|TestGroupItem|TestAgreement"
 	spikeTests      = "TestSavedColumns|TestPrintedFigures|TestMeasured"
@@ -64,6 +64,12 @@ var mistakes = []mistake{
 	{what: "overlapping always wins", file: stack + "report.go", from: "best.mean > stackGains", to: "best.mean > 0", test: stackTests},
 	{what: "data are always wrong without flow control", file: stack + "report.go", from: "wrong > 0,\n", to: "chunks > 0,\n", test: stackTests},
 	{what: "a gain is its inverse", file: stack + "gain.go", from: "one / seconds(t.futures)", to: "seconds(t.futures) / one", test: stackTests},
+	{what: "the split chosen has no room for a round trip", file: stack + "budget.go", from: "float64(s.Chunk)+half <= float64(b.Bytes)", to: "float64(s.Chunk) <= float64(b.Bytes)", test: stackTests},
+	{what: "any split is as good as the best", file: stack + "budget.go", from: ">= budgetNear*b.best()", to: ">= 0*b.best()", test: stackTests},
+	{what: "a window of one for each split", file: stack + "budget.go", from: "splits[size*window], Split{size, window,", to: "splits[size*window], Split{size, 1,", test: stackTests},
+	{what: "larger buffers always win", file: stack + "report.go", from: "large >= 2*small", to: "large >= 0", test: stackTests},
+	{what: "packets of a page", file: stack + "waterfall.go", from: "papers.Packets(uint64(size), 0, cutPayload)", to: "papers.Packets(uint64(size), 0, 4096)", test: stackTests},
+	{what: "the theory is what was measured", file: stack + "waterfall.go", from: "float64(p.Size) / p.TheoryGBs", to: "float64(p.Size) / p.GBs", test: stackTests},
 	{what: "C and Go are exchanged", file: stack + "beside.go", from: "return (b.CNS - b.GoNS) / b.GoNS", to: "return (b.GoNS - b.CNS) / b.GoNS", test: stackTests},
 
 	{what: "a ring of 24,988", file: hmf + "hmf.go", from: `"hackomat": 24989`, to: `"hackomat": 24988`, test: hmfTests},
@@ -84,6 +90,7 @@ var mistakes = []mistake{
 	{what: "transfers in turn are of one buffer", file: "bench/internal/compare/device.go", from: "ch.SendInd(ctx, buffers[calls%len(buffers)], size)", to: "ch.SendInd(ctx, buffers[0], size)", test: "TestColdTransfers"},
 	{what: "goals are reached on a busy machine", file: "bench/internal/cli/goals.go", from: "		if busy != \"\" && g.Measured() {", to: "		if busy == \"\" && g.Measured() {", test: "TestWithhold"},
 
+	{what: "a tenth of 10 GB/s suffices", file: report + "_ring.go", from: "const ringTarget = 10e9", to: "const ringTarget = 1e9", test: reportTests},
 	{what: "table 2 is the same from 0.1 to 100 times", file: report + "_bulk.go", from: "ratio.P50 >= 1.5 && ratio.P50 <= 2.5", to: "ratio.P50 >= 0.1 && ratio.P50 <= 100", test: reportTests},
 	{what: "every curve is flat from 2 MB", file: report + "_bulk.go", from: "least > 0.8,", to: "least > -1,", test: reportTests},
 	{what: "every rate rises with the size", file: report + "_bulk.go", from: "large > 1.5*few,", to: "large > 0,", test: reportTests},
