@@ -11,7 +11,7 @@ import (
 const (
 	namesOfAPI      = 137  // of package nfcomms
 	namesOfAPIAll   = 210  // of it and the packages beneath
-	namesImportable = 947  // of all packages that other modules can import, 9 of them in pkg/telemetry
+	namesImportable = 895 // of all packages that other modules can import
 )
 
 // publicNames lists the public names of a file, as T, F or T.Method. Methods that the standard library

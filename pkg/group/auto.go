@@ -100,15 +100,15 @@ const (
 )
 
 type auto struct {
-	phase    func(*auto, *Step) error
+	phase    func(*auto, *exchangeStep) error
 	at       int // exchanges in this phase
 	names    []string
-	run      []Exchanger
+	run      []exchanger
 	times    []float64 // by round and candidate: ns of a step in that trial
 	trial    int       // exchanges of one
 	since    time.Time // what is timed began
 	fastest  float64   // ns of the fastest step while the load is looked at
-	chosen   Exchanger
+	chosen   exchanger
 	stay     int
 	load     Load // that the choice was made for
 	packages int
@@ -116,12 +116,12 @@ type auto struct {
 	seen     int
 }
 
-func newAuto() Exchanger {
+func newAuto() exchanger {
 	isend, _ := find("isend") // it is there
-	return &auto{phase: (*auto).warm, chosen: isend.New(), stay: autoStay}
+	return &auto{phase: (*auto).warm, chosen: isend.start(), stay: autoStay}
 }
 
-func (a *auto) Exchange(s *Step) error {
+func (a *auto) Exchange(s *exchangeStep) error {
 	a.seen++
 	packages, bytes := 0, 0
 	for i := range s.g.exchange.out {
@@ -137,7 +137,7 @@ func (a *auto) Exchange(s *Step) error {
 // the user may look at, a link may keep other frames back.
 
 // warm exchanges until the load is known, and makes the list of candidates.
-func (a *auto) warm(s *Step) error {
+func (a *auto) warm(s *exchangeStep) error {
 	switch a.at {
 	case 0:
 		if a.names == nil { // else what was chosen continues meanwhile
@@ -161,7 +161,7 @@ func (a *auto) warm(s *Step) error {
 }
 
 // exchangeAll is a step to the end of it.
-func exchangeAll(s *Step, by Exchanger) error {
+func exchangeAll(s *exchangeStep, by exchanger) error {
 	if err := by.Exchange(s); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (a *auto) list() {
 		if p.Time <= autoFar*best[0].Time {
 			algorithm, _ := find(p.Algorithm) // Predict names what is there
 			a.names = append(a.names, p.Algorithm)
-			a.run = append(a.run, algorithm.New())
+			a.run = append(a.run, algorithm.start())
 		}
 	}
 	a.times = make([]float64, autoRounds*len(a.run))
@@ -195,7 +195,7 @@ func (a *auto) current() int {
 }
 
 // try runs the candidates in turn and measures them.
-func (a *auto) try(s *Step) error {
+func (a *auto) try(s *exchangeStep) error {
 	if a.at == a.trial*autoRounds*len(a.run) {
 		if err := a.choose(s); err != nil {
 			return err
@@ -248,7 +248,7 @@ func bestTrials(times []float64, candidates int) []float64 {
 // one that is late finds what it waits for, and takes less for the same steps while
 // others take more. Of the trials of a candidate the fastest counts, as what others
 // take from the processor only ever adds to one.
-func (a *auto) choose(s *Step) error {
+func (a *auto) choose(s *exchangeStep) error {
 	all, err := means(s, a.times)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func (a *auto) choose(s *Step) error {
 }
 
 // use exchanges by what was chosen, and looks at the load now and then.
-func (a *auto) use(s *Step) error {
+func (a *auto) use(s *exchangeStep) error {
 	if a.at == a.stay {
 		var load Load
 		if err := a.look(s, &load); err != nil {
@@ -284,7 +284,7 @@ func (a *auto) use(s *Step) error {
 func differs(a, b float64) bool { return a > autoChange*b+1 || b > autoChange*a+1 }
 
 // look gathers the load since the last look, and the fastest step of it.
-func (a *auto) look(s *Step, l *Load) error {
+func (a *auto) look(s *exchangeStep, l *Load) error {
 	steps := float64(a.seen)
 	mean, err := means(s, []float64{float64(len(s.Targets())), float64(a.packages) / steps, float64(a.bytes) / steps, a.fastest})
 	if err != nil {
@@ -302,7 +302,7 @@ func (a *auto) look(s *Step, l *Load) error {
 const autoTag = 1 << 15
 
 // means gathers numbers and returns the mean of each, the same at all members.
-func means(s *Step, own []float64) ([]float64, error) {
+func means(s *exchangeStep, own []float64) ([]float64, error) {
 	c := s.g.collective()
 	c.tag = autoTag
 	b := s.g.bytes(8 * len(own))

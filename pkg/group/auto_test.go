@@ -62,8 +62,8 @@ func TestPick(t *testing.T) {
 // together: either of them was late in a trial of "luck", and short in it.
 func TestBestTrials(t *testing.T) {
 	require.Equal(t, []float64{10, 8}, bestTrials([]float64{12, 9, 10, 8, 11, 30}, 2))
-	Register(Algorithm{Name: "chooses", New: stateless(func(s *Step) error {
-		a := auto{names: []string{"even", "luck"}, run: make([]Exchanger, 2)}
+	register(Algorithm{Name: "chooses", start: stateless(func(s *exchangeStep) error {
+		a := auto{names: []string{"even", "luck"}, run: make([]exchanger, 2)}
 		a.times = [][]float64{{10, 2, 10, 20}, {10, 20, 10, 2}}[s.Rank()]
 		if err := a.choose(s); err != nil {
 			return err
@@ -122,9 +122,9 @@ func TestAutoAgrees(t *testing.T) {
 }
 
 func TestRegister(t *testing.T) {
-	require.Panics(t, func() { Register(Algorithm{Name: "isend"}) })
-	deaf := Algorithm{Name: "deaf", New: stateless(func(*Step) error { return nil })}
-	Register(deaf)
+	require.Panics(t, func() { register(Algorithm{Name: "isend"}) })
+	deaf := Algorithm{Name: "deaf", start: stateless(func(*exchangeStep) error { return nil })}
+	register(deaf)
 	defer func() { registry.all = registry.all[:len(registry.all)-1] }()
 	mesh := NewMesh(2)
 	var all errs

@@ -16,7 +16,7 @@ import (
 // perEpoch are the exchanges of an epoch that a board holds. A member overwrites its packages of that
 // many exchanges before. No member reads those any more. A source that is also a target has begun the
 // exchange before this one, so it holds no view of the one before that. A member that is a target
-// alone is one exchange behind (Step.credit). The next epoch has slates of its own: a member that has
+// alone is one exchange behind (exchangeStep.credit). The next epoch has slates of its own: a member that has
 // not begun it may look at one that does not count any more (Group.startOver). The epoch after that
 // begins when all have been in the next.
 const perEpoch = 4
@@ -86,7 +86,7 @@ func (g *Group) peers(ranks []int) []peer {
 }
 
 // postAll is isend where members can look at each other's boards.
-func postAll(s *Step) error {
+func postAll(s *exchangeStep) error {
 	if s.g.near.came.Load() { // what ends a step, or a flush, is a frame
 		s.g.progress()
 	}
@@ -111,7 +111,7 @@ func postAll(s *Step) error {
 
 // inOrder hands over what sources have posted, up to one that has not. It returns
 // which that is.
-func (s *Step) inOrder(next int) (int, error) {
+func (s *exchangeStep) inOrder(next int) (int, error) {
 	g := s.g
 	mark, slot := g.mark(), g.slot()
 	for peers := g.fromPeers; next < len(peers); next++ {
@@ -127,7 +127,7 @@ func (s *Step) inOrder(next int) (int, error) {
 }
 
 // asPosted waits for the sources from next on, in any order.
-func (s *Step) asPosted(next int) error {
+func (s *exchangeStep) asPosted(next int) error {
 	x := &s.g.exchange
 	x.looking = true
 	x.pending = x.pending[:0]
@@ -142,14 +142,14 @@ func (s *Step) asPosted(next int) error {
 		if some || s.g.progress() {
 			continue
 		}
-		if err := s.g.awaitAll(AnySource); err != nil {
+		if err := s.g.awaitAll(anySource); err != nil {
 			return err
 		}
 	}
 }
 
 // post shows the targets what there is for them.
-func (s *Step) post() error {
+func (s *exchangeStep) post() error {
 	g := s.g
 	if g.oneWay {
 		for _, to := range g.targets {
@@ -192,7 +192,7 @@ func (s *Step) post() error {
 }
 
 // look hands over what was posted since the last look.
-func (s *Step) look() (some bool, err error) {
+func (s *exchangeStep) look() (some bool, err error) {
 	g := s.g
 	x := &g.exchange
 	mark, slot := g.mark(), g.slot()
@@ -217,7 +217,7 @@ func (s *Step) look() (some bool, err error) {
 }
 
 // take hands over the package that a source has posted; false if it withdrew it.
-func (s *Step) take(from *peer, p *slate) (bool, error) {
+func (s *exchangeStep) take(from *peer, p *slate) (bool, error) {
 	g := s.g
 	if p.step != g.step {
 		return false, aboutf([]int{from.rank}, ErrDisagree, "exchange in step %d, here it is %d", p.step, g.step)
@@ -257,7 +257,7 @@ func (p *place) copy(g *Group) []byte {
 }
 
 // awaitTaken returns once the targets have copied what is large.
-func (s *Step) awaitTaken() error {
+func (s *exchangeStep) awaitTaken() error {
 	g := s.g
 	x := &g.exchange
 	p := &g.near.board[g.slot()]
@@ -308,7 +308,7 @@ func (g *Group) news() bool {
 	switch {
 	case x.untaken != nil:
 		return x.untaken.state.Load() == taken
-	case g.op == OpExchange && !x.looking:
+	case g.op == opExchange && !x.looking:
 		return false
 	}
 	_, some := g.poster()
@@ -326,7 +326,7 @@ func (g *Group) poster() (int, bool) {
 	return 0, false
 }
 
-// wait is Link.Wait that news end as well.
+// wait is memberLink.Wait that news end as well.
 func (g *Group) wait(frames int) {
 	l := g.near
 	if l == nil {

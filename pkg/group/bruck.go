@@ -16,7 +16,7 @@ type block struct {
 	data     []byte
 }
 
-func (b *bruck) Exchange(s *Step) error {
+func (b *bruck) Exchange(s *exchangeStep) error {
 	b.blocks = b.blocks[:0]
 	for _, p := range s.g.exchange.out {
 		if len(p.Data) > 0 {
@@ -26,7 +26,7 @@ func (b *bruck) Exchange(s *Step) error {
 	n := s.Size()
 	for round, d := 0, 1; d < n; round, d = round+1, 2*d {
 		s.start((s.Rank()+d)%n, uint16(round), 0, b.leaving(s, round))
-		var f Frame
+		var f frame
 		if err := s.receive((s.Rank()-d+n)%n, uint16(round), &f); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (b *bruck) Exchange(s *Step) error {
 }
 
 // leaving takes out the blocks that go in a round, as one frame.
-func (b *bruck) leaving(s *Step, round int) []byte {
+func (b *bruck) leaving(s *exchangeStep, round int) []byte {
 	if round == len(b.buffers) {
 		b.buffers = append(b.buffers, nil)
 	}
@@ -61,7 +61,7 @@ func (b *bruck) leaving(s *Step, round int) []byte {
 
 // arrived adds the blocks of a frame, which is held until the next call: each
 // round hears another source.
-func (b *bruck) arrived(s *Step, f *Frame) error {
+func (b *bruck) arrived(s *exchangeStep, f *frame) error {
 	s.g.hold(f)
 	n := uint32(s.Size())
 	for rest := f.Data; len(rest) > 0; {
@@ -82,18 +82,18 @@ func (b *bruck) arrived(s *Step, f *Frame) error {
 
 // deliver hands over the blocks, which are all at their targets, and counts the
 // sources that sent none.
-func (b *bruck) deliver(s *Step) error {
+func (b *bruck) deliver(s *exchangeStep) error {
 	for i := range b.blocks {
 		p := &b.blocks[i]
 		if p.to != s.Rank() || !s.Awaits(p.from) {
 			return aboutf([]int{p.from}, ErrDisagree, "a package for rank %d, or a second one", p.to)
 		}
-		if err := s.found(&Frame{From: p.from, Data: p.data}); err != nil {
+		if err := s.found(&frame{From: p.from, Data: p.data}); err != nil {
 			return err
 		}
 	}
 	for _, from := range s.Sources() {
-		if err := s.found(&Frame{From: from}); err != nil {
+		if err := s.found(&frame{From: from}); err != nil {
 			return err
 		}
 	}

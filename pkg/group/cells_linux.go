@@ -29,7 +29,7 @@ const (
 type cell struct {
 	number atomic.Uint64 // of the frame in it, 0: none
 	size   uint64
-	header Header
+	header frameHeader
 	data   [cellData]byte
 }
 
@@ -99,7 +99,7 @@ func (s *cells) of(from int) (list [cellsEach]*cell) {
 }
 
 // put puts a frame into a cell of this member at its target; false if none is free.
-func (o *ringOut) put(h Header, data []byte) bool {
+func (o *ringOut) put(h frameHeader, data []byte) bool {
 	c := o.to[o.cell%cellsEach]
 	if c == nil || c.number.Load() != 0 {
 		return false
@@ -115,7 +115,7 @@ func (o *ringOut) put(h Header, data []byte) bool {
 }
 
 // fromCell takes the next frame of a source, if it is in a cell.
-func (in *ringIn) fromCell(f *Frame) (bool, error) {
+func (in *ringIn) fromCell(f *frame) (bool, error) {
 	c := in.from[in.cell%cellsEach]
 	switch number := c.number.Load(); {
 	case number == 0 || number > in.number+1: // then the next one is in the ring
@@ -127,7 +127,7 @@ func (in *ringIn) fromCell(f *Frame) (bool, error) {
 	if size > cellData {
 		return false, fmt.Errorf("%w: %d bytes in a cell", ring.ErrCorrupt, size)
 	}
-	f.Header, f.Data = c.header, c.data[:size:size]
+	f.frameHeader, f.Data = c.header, c.data[:size:size]
 	in.takeCell(c)
 	return true, nil
 }
@@ -148,7 +148,7 @@ func (in *ringIn) some(own *cells, from int) bool {
 
 // expect takes what a step waits for out of a cell. Everything else, what is wrong as
 // well, is left to TryReceive.
-func (l *ringLink) expect(from int, h Header) ([]byte, bool) {
+func (l *ringLink) expect(from int, h frameHeader) ([]byte, bool) {
 	in := &l.in[from]
 	c := in.from[in.cell%cellsEach]
 	if in.held || in.ended || c.number.Load() != in.number+1 || c.header != h {

@@ -13,11 +13,11 @@ import (
 
 // Barrier returns once every member has called it.
 func (g *Group) Barrier(ctx context.Context) error {
-	if err := g.lock(OpBarrier); err != nil {
+	if err := g.lock(opBarrier); err != nil {
 		return err
 	}
 	defer g.call.Unlock()
-	if err := g.begin(ctx, OpBarrier); err != nil {
+	if err := g.begin(ctx, opBarrier); err != nil {
 		return err
 	}
 	return g.end(g.collective().barrier())
@@ -26,11 +26,11 @@ func (g *Group) Barrier(ctx context.Context) error {
 // Allgather gives data to all members and returns what each gave, by rank. All give the same number
 // of bytes: ErrDisagree names one that does not. The returned slices are valid until the next call.
 func (g *Group) Allgather(ctx context.Context, data []byte) ([][]byte, error) {
-	if err := g.lock(OpAllgather); err != nil {
+	if err := g.lock(opAllgather); err != nil {
 		return nil, err
 	}
 	defer g.call.Unlock()
-	if err := g.beginWith(ctx, OpAllgather, data); err != nil {
+	if err := g.beginWith(ctx, opAllgather, data); err != nil {
 		return nil, err
 	}
 	sizes := g.ints.take(g.member.size())
@@ -44,11 +44,11 @@ func (g *Group) Allgather(ctx context.Context, data []byte) ([][]byte, error) {
 
 // Allgatherv is Allgather of any number of bytes from each.
 func (g *Group) Allgatherv(ctx context.Context, data []byte) ([][]byte, error) {
-	if err := g.lock(OpAllgather); err != nil {
+	if err := g.lock(opAllgather); err != nil {
 		return nil, err
 	}
 	defer g.call.Unlock()
-	if err := g.beginWith(ctx, OpAllgather, data); err != nil {
+	if err := g.beginWith(ctx, opAllgather, data); err != nil {
 		return nil, err
 	}
 	c := g.collective()
@@ -65,24 +65,24 @@ func (g *Group) Allgatherv(ctx context.Context, data []byte) ([][]byte, error) {
 // associative and commutative. acc of the others is used up. All give the same
 // number of bytes.
 func (g *Group) Reduce(ctx context.Context, root int, acc []byte, op func(acc, in []byte)) error {
-	if err := g.lock(OpReduce); err != nil {
+	if err := g.lock(opReduce); err != nil {
 		return err
 	}
 	defer g.call.Unlock()
 	if root < 0 || root >= g.member.size() {
-		return g.report(OpReduce, aboutf([]int{root}, ErrRank, "a group of %d members", g.member.size()))
+		return g.report(opReduce, aboutf([]int{root}, ErrRank, "a group of %d members", g.member.size()))
 	}
 	if !fault.Writable(acc) {
-		return g.report(OpReduce, aboutf(nil, ErrMemory, "%d bytes", len(acc)))
+		return g.report(opReduce, aboutf(nil, ErrMemory, "%d bytes", len(acc)))
 	}
-	if err := g.begin(ctx, OpReduce); err != nil {
+	if err := g.begin(ctx, opReduce); err != nil {
 		return err
 	}
 	return g.end(g.collective().reduce(root, acc, op))
 }
 
 // beginWith is begin of a step that gives data, once they can be read.
-func (g *Group) beginWith(ctx context.Context, op Op, data []byte) error {
+func (g *Group) beginWith(ctx context.Context, op operation, data []byte) error {
 	if !fault.Try(func() { fault.Read(data) }) {
 		return g.report(op, aboutf(nil, ErrMemory, "%d bytes", len(data)))
 	}
@@ -91,18 +91,18 @@ func (g *Group) beginWith(ctx context.Context, op Op, data []byte) error {
 
 // collective is a step made of gathers; its tags count the rounds.
 type collective struct {
-	*Step
+	*exchangeStep
 	tag uint16
 }
 
 func (g *Group) collective() *collective {
-	g.exchange.collective = collective{Step: &g.exchange.step}
+	g.exchange.collective = collective{exchangeStep: &g.exchange.step}
 	return &g.exchange.collective
 }
 
 func (c *collective) barrier() error {
 	n := c.Size()
-	var f Frame
+	var f frame
 	for d := 1; d < n; d *= 2 {
 		c.start((c.Rank()+d)%n, c.tag, 0, nil)
 		if err := c.receive((c.Rank()-d+n)%n, c.tag, &f); err != nil {
@@ -162,7 +162,7 @@ func (c *collective) gather(data []byte, sizes []int) ([][]byte, error) {
 	}
 	buf := c.g.bytes(total)
 	copy(buf, data)
-	var f Frame
+	var f frame
 	for have := 1; have < n; {
 		d := have
 		some := min(have, n-have)
@@ -200,7 +200,7 @@ func (c *collective) parts(buf []byte, ends []int) [][]byte {
 func (c *collective) reduce(root int, acc []byte, op func(acc, in []byte)) error {
 	n := c.Size()
 	at := (c.Rank() - root + n) % n // in the tree, the root is 0
-	var f Frame
+	var f frame
 	for d := 1; d < n; d *= 2 {
 		if at&d != 0 {
 			c.start((at-d+root)%n, 0, 0, acc)

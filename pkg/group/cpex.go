@@ -14,8 +14,8 @@ func pairing(rank, size, round int) (to, from int) {
 
 // cpex talks to one partner at a time: it starts the frame for the one, hears the
 // other, and continues when its frame has gone.
-func cpex(s *Step) error {
-	var f Frame
+func cpex(s *exchangeStep) error {
+	var f frame
 	for round := 1; round < s.Size(); round++ {
 		to, from := pairing(s.Rank(), s.Size(), round)
 		if s.Sends(to) {

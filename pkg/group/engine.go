@@ -11,7 +11,7 @@ import (
 
 // lock starts a call: every member makes the same ones in the same order. After
 // nil its caller unlocks g.call.
-func (g *Group) lock(op Op) error {
+func (g *Group) lock(op operation) error {
 	if !g.call.TryLock() {
 		return &Error{Op: op.String(), Rank: g.Rank(), Err: ErrBusy}
 	}
@@ -19,7 +19,7 @@ func (g *Group) lock(op Op) error {
 }
 
 // open begins the step of a call. Results of the call before are invalid.
-func (g *Group) open(ctx context.Context, op Op) {
+func (g *Group) open(ctx context.Context, op operation) {
 	g.op = op
 	g.fault = g.revoked
 	g.stats.start()
@@ -36,7 +36,7 @@ func (g *Group) open(ctx context.Context, op Op) {
 }
 
 // begin opens the step of a call, unless there can be none.
-func (g *Group) begin(ctx context.Context, op Op) error {
+func (g *Group) begin(ctx context.Context, op operation) error {
 	if err := g.ready(ctx); err != nil {
 		return g.report(op, err)
 	}
@@ -101,7 +101,7 @@ func (g *Group) leftover() error {
 }
 
 // report makes an *Error of what went wrong in op.
-func (g *Group) report(op Op, err error) *Error {
+func (g *Group) report(op operation, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = about(err)
@@ -115,7 +115,7 @@ func (g *Group) report(op Op, err error) *Error {
 // join they are told which ranks this member missed.
 func (g *Group) revoke(why *Error) {
 	var missed []byte
-	if g.op == OpHello && errors.Is(why, ErrLate) {
+	if g.op == opHello && errors.Is(why, ErrLate) {
 		for _, rank := range why.Ranks[:min(len(why.Ranks), missedMost)] {
 			missed = binary.LittleEndian.AppendUint32(missed, uint32(rank))
 		}
@@ -127,8 +127,8 @@ func (g *Group) revoke(why *Error) {
 	}
 }
 
-func (g *Group) header(op Op, tag uint16, f Flags) Header {
-	return Header{Step: g.step, Epoch: g.epoch, Op: op, Tag: tag, Flags: f}
+func (g *Group) header(op operation, tag uint16, f frameFlags) frameHeader {
+	return frameHeader{Step: g.step, Epoch: g.epoch, Op: op, Tag: tag, Flags: f}
 }
 
 // poll takes one frame from the link into g.frame; some is false if there is
@@ -142,7 +142,7 @@ func (g *Group) poll() (mine, some bool) {
 
 // accept sorts a frame that came. True leaves it to the caller: it is of this
 // step, and its From is a rank of the group.
-func (g *Group) accept(f *Frame) bool {
+func (g *Group) accept(f *frame) bool {
 	at := f.From
 	switch {
 	case f.End != nil:
@@ -173,7 +173,7 @@ func (g *Group) accept(f *Frame) bool {
 // proposal of the next epoch says that its sender gave this one up, and which step: one that it has
 // finished ends here as well. A frame of an epoch beyond that: a member that joins or flushes is
 // about to begin the epoch before.
-func (g *Group) postpone(f *Frame) {
+func (g *Group) postpone(f *frame) {
 	if f.Op == opPropose && f.Epoch == g.epoch+1 && f.Step <= g.step && g.member.of[f.From] >= 0 {
 		g.fail(about(ErrRevoked, g.member.of[f.From]))
 	}
@@ -194,7 +194,7 @@ func (g *Group) recall() {
 }
 
 // control handles a frame that is not part of a step.
-func (g *Group) control(f *Frame, from int) {
+func (g *Group) control(f *frame, from int) {
 	switch f.Op {
 	case opAck:
 		g.acks[from]--
@@ -237,13 +237,13 @@ func (g *Group) progress() bool {
 
 // Values that stand for several ranks in place of one.
 const (
-	// AnySource is every source.
-	AnySource = -1
+	// anySource is every source.
+	anySource = -1
 	everyone  = -2
 )
 
 // await waits until something comes. on is whom it waits for, which is what an
-// error names: a rank, or AnySource for all that have not been heard in this step.
+// error names: a rank, or anySource for all that have not been heard in this step.
 // It fails when time is up, and when a member has ended that is waited for or did
 // not leave in peace.
 func (g *Group) await(on int) error { return g.awaitFrames(on, 1) }
@@ -287,9 +287,9 @@ func (g *Group) trouble(on int) error {
 		return about(ErrLate, g.awaited(on)...)
 	case g.lost > 0:
 		return g.missing(on)
-	case g.op != OpExchange && g.near != nil:
+	case g.op != opExchange && g.near != nil:
 		if from, some := g.poster(); some {
-			return aboutf([]int{from}, ErrDisagree, "%v in step %d, here it is %v", OpExchange, g.step, g.op)
+			return aboutf([]int{from}, ErrDisagree, "%v in step %d, here it is %v", opExchange, g.step, g.op)
 		}
 	}
 	return nil
@@ -339,7 +339,7 @@ func (g *Group) flushedAndLeft(rank int) bool {
 }
 
 // hold keeps a frame until the next call.
-func (g *Group) hold(f *Frame) {
+func (g *Group) hold(f *frame) {
 	g.held = append(g.held, *f)
 	g.held[len(g.held)-1].From = g.member.link[f.From] // as the link knows it
 }
@@ -359,14 +359,14 @@ func (g *Group) releaseHeld() {
 type copied struct{}
 
 // giveBack gives a frame back to the link, as the link knows it.
-func (g *Group) giveBack(f *Frame) {
+func (g *Group) giveBack(f *frame) {
 	if _, own := f.Lease.(copied); !own {
 		g.link.Release(f)
 	}
 }
 
 // release gives a frame of this step back to the link.
-func (g *Group) release(f *Frame) {
+func (g *Group) release(f *frame) {
 	g.back = *f
 	g.back.From = g.member.link[f.From]
 	g.giveBack(&g.back)

@@ -48,7 +48,7 @@ func (g *Group) Packages(ctx context.Context, out []Package) iter.Seq2[Package, 
 
 // run is one exchange.
 func (g *Group) run(ctx context.Context, out []Package, each func(Package)) error {
-	if err := g.lock(OpExchange); err != nil {
+	if err := g.lock(opExchange); err != nil {
 		return err
 	}
 	defer g.call.Unlock()
@@ -62,9 +62,9 @@ func (g *Group) locked(ctx context.Context, out []Package, each func(Package)) e
 		err = g.accepts(out)
 	}
 	if err != nil {
-		return g.report(OpExchange, err)
+		return g.report(opExchange, err)
 	}
-	g.open(ctx, OpExchange)
+	g.open(ctx, opExchange)
 	return g.end(g.step1(each))
 }
 
@@ -79,14 +79,14 @@ func (g *Group) step1(each func(Package)) error {
 		err = x.step.WaitAll()
 	}
 	if err == nil && x.missing > 0 {
-		err = aboutf(g.awaited(AnySource), ErrOptions, "algorithm %s ended before they were heard", g.algorithm.Name)
+		err = aboutf(g.awaited(anySource), ErrOptions, "algorithm %s ended before they were heard", g.algorithm.Name)
 	}
 	if err != nil {
 		return err
 	}
 	g.exchanges++
 	for _, from := range g.silent { // it has no other way to know how far this member is
-		g.send(from, Header{Step: g.exchanges, Epoch: g.epoch, Op: opCredit}, nil)
+		g.send(from, frameHeader{Step: g.exchanges, Epoch: g.epoch, Op: opCredit}, nil)
 	}
 	return nil
 }
@@ -151,11 +151,11 @@ func (g *Group) Flush(ctx context.Context) iter.Seq2[[]Package, error] {
 
 // flushStep is an exchange of a member without data, as long as anybody has some.
 func (g *Group) flushStep(ctx context.Context) (done bool, err error) {
-	if err := g.lock(OpExchange); err != nil {
+	if err := g.lock(opExchange); err != nil {
 		return false, err
 	}
 	defer g.call.Unlock()
-	if err := g.begin(ctx, OpExchange); err != nil {
+	if err := g.begin(ctx, opExchange); err != nil {
 		return false, err
 	}
 	_ = g.accepts(nil) // nothing has nothing wrong
@@ -164,7 +164,7 @@ func (g *Group) flushStep(ctx context.Context) (done bool, err error) {
 		g.lastAt[g.member.rank] = g.exchanges + 1
 		for to := range g.member.size() {
 			if to != g.member.rank {
-				g.send(to, Header{Step: g.exchanges, Epoch: g.epoch, Op: opLast}, nil)
+				g.send(to, frameHeader{Step: g.exchanges, Epoch: g.epoch, Op: opLast}, nil)
 			}
 		}
 	}
@@ -221,11 +221,11 @@ func (g *Group) nextEpoch(epoch uint32) {
 	clear(g.credit)
 	clear(g.acks)
 	clear(g.exchange.heardIn)
-	g.exchanger = g.algorithm.New()
+	g.exchanger = g.algorithm.start()
 }
 
 func (g *Group) releaseInbox() {
-	var f Frame
+	var f frame
 	for rank := range g.member.size() {
 		for g.inbox.take(rank, &f) {
 			g.release(&f)
@@ -243,7 +243,7 @@ func (g *Group) hello(ctx context.Context) error {
 	defer g.call.Unlock()
 	timeout := g.options.Timeout
 	g.options.Timeout = g.options.JoinTimeout
-	g.open(ctx, OpHello)
+	g.open(ctx, opHello)
 	g.options.Timeout = timeout
 	err := g.greet()
 	switch {
@@ -266,7 +266,7 @@ const missedMost = 16
 
 // missedBy keeps the ranks that another member, which gives a join up, says that it missed.
 func (g *Group) missedBy(said []byte) {
-	for ; g.op == OpHello && len(said) >= 4 && len(g.missed) < missedMost; said = said[4:] {
+	for ; g.op == opHello && len(said) >= 4 && len(g.missed) < missedMost; said = said[4:] {
 		if rank := binary.LittleEndian.Uint32(said); rank < uint32(g.member.size()) {
 			g.missed = append(g.missed, int(rank))
 		}
@@ -293,7 +293,7 @@ func (g *Group) greet() error {
 		}
 	}
 	for range o.Size - 1 {
-		var f Frame
+		var f frame
 		if err := s.receiveOf(everyone, &f); err != nil {
 			return err
 		}
@@ -329,7 +329,7 @@ func flag(b bool) byte {
 }
 
 // agrees compares how another member joined with how this one did.
-func (g *Group) agrees(f *Frame, own string) error {
+func (g *Group) agrees(f *frame, own string) error {
 	at := []int{f.From}
 	if len(f.Data) < 2 {
 		return aboutf(at, ErrDisagree, "it said %d bytes", len(f.Data))

@@ -169,7 +169,7 @@ func TestJoinMissing(t *testing.T) {
 func TestJoinMissedByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mesh := NewMesh(4)
-		bad, err := mesh.Connect(0, 4)
+		bad, err := mesh.connect(0, 4)
 		require.NoError(t, err)
 		var all errs
 		for rank := 1; rank < 3; rank++ {
@@ -180,7 +180,7 @@ func TestJoinMissedByOne(t *testing.T) {
 		}
 		synctest.Wait()
 		for rank := 1; rank < 3; rank++ {
-			_, err := bad.TrySend(rank, Header{Op: opRevoke}, []byte{3, 0, 0, 0, 3, 0, 0, 0, 255, 255, 255, 255, 4, 0, 0, 0, 0, 0, 0, 0, 9})
+			_, err := bad.TrySend(rank, frameHeader{Op: opRevoke}, []byte{3, 0, 0, 0, 3, 0, 0, 0, 255, 255, 255, 255, 4, 0, 0, 0, 0, 0, 0, 0, 9})
 			require.NoError(t, err)
 		}
 		require.NoError(t, all.Wait())
@@ -390,7 +390,7 @@ func TestLies(t *testing.T) {
 	number := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 	entry := func(to, size uint64) []byte { return append(number(to), number(size)...) }
 	for what, lie := range map[string]struct {
-		algorithm func(*Step) error
+		algorithm func(*exchangeStep) error
 		frames    [][]byte
 		tag       uint16
 	}{
@@ -403,19 +403,19 @@ func TestLies(t *testing.T) {
 		"a block past its frame":   {new(bruck).Exchange, [][]byte{append(make([]byte, 8), number(1<<63)...)}, 0},
 		"a block for nobody":       {new(bruck).Exchange, [][]byte{append(number(1<<32-1), number(0)...)}, 0},
 		"a load that is no number": {
-			func(s *Step) error { _, err := means(s, []float64{1}); return err }, [][]byte{number(math.Float64bits(math.NaN()))}, autoTag,
+			func(s *exchangeStep) error { _, err := means(s, []float64{1}); return err }, [][]byte{number(math.Float64bits(math.NaN()))}, autoTag,
 		},
 		"a time before all time": {
-			func(s *Step) error { _, err := means(s, []float64{1}); return err }, [][]byte{number(math.Float64bits(-1))}, autoTag,
+			func(s *exchangeStep) error { _, err := means(s, []float64{1}); return err }, [][]byte{number(math.Float64bits(-1))}, autoTag,
 		},
 		"a frame that is half a block": {new(bruck).Exchange, [][]byte{make([]byte, 9)}, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
-			Register(Algorithm{Name: "lie", New: stateless(func(s *Step) error {
+			register(Algorithm{Name: "lie", start: stateless(func(s *exchangeStep) error {
 				if s.Rank() == 0 {
 					return lie.algorithm(s)
 				}
-				var f Frame
+				var f frame
 				for phase, data := range lie.frames {
 					tag := lie.tag + uint16(phase)
 					s.start(0, tag, 0, data)
@@ -495,8 +495,8 @@ func TestShrinkOnce(t *testing.T) {
 // and one that has heard of it proposes that, too: nobody has finished the epoch between. Their
 // proposal may be for an earlier step than one of theirs.
 func TestShrinkAfterFlush(t *testing.T) {
-	exchange, second, third := Header{Epoch: 2}, Header{Epoch: 2, Op: opPropose}, Header{Epoch: 3, Op: opPropose}
-	frames := [][]Header{1: {exchange, second, third}, 2: {exchange, third}}
+	exchange, second, third := frameHeader{Epoch: 2}, frameHeader{Epoch: 2, Op: opPropose}, frameHeader{Epoch: 3, Op: opPropose}
+	frames := [][]frameHeader{1: {exchange, second, third}, 2: {exchange, third}}
 	for _, transport := range []string{"mesh", "rings"} {
 		done := make(chan bool)
 		play(t, transport, Options{Size: len(frames)}, func(ctx context.Context, g *Group) error {

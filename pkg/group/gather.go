@@ -9,7 +9,7 @@ import "encoding/binary"
 const entryHeader = 16
 
 // share writes this member's packages into one run of bytes.
-func (s *Step) share() []byte {
+func (s *exchangeStep) share() []byte {
 	size := 0
 	for _, p := range s.g.exchange.out {
 		if len(p.Data) > 0 {
@@ -32,8 +32,8 @@ func (s *Step) share() []byte {
 func padded(n int) int { return (n + align - 1) &^ (align - 1) }
 
 // find hands over what the share of a member has for this one.
-func (s *Step) find(from int, share []byte) error {
-	f := Frame{From: from}
+func (s *exchangeStep) find(from int, share []byte) error {
+	f := frame{From: from}
 	for len(share) > 0 {
 		if len(share) < entryHeader {
 			return aboutf([]int{from}, ErrDisagree, "a share that ends in %d bytes", len(share))
@@ -53,7 +53,7 @@ func (s *Step) find(from int, share []byte) error {
 
 // found counts a source as heard and hands over what it has, which is in this
 // member's own memory.
-func (s *Step) found(f *Frame) error {
+func (s *exchangeStep) found(f *frame) error {
 	if !s.Awaits(f.From) {
 		return nil // no source: it has nothing
 	}
@@ -65,7 +65,7 @@ func (s *Step) found(f *Frame) error {
 }
 
 // findAll looks through all shares.
-func (s *Step) findAll(shares [][]byte) error {
+func (s *exchangeStep) findAll(shares [][]byte) error {
 	for from, share := range shares {
 		if from == s.Rank() {
 			continue
@@ -78,7 +78,7 @@ func (s *Step) findAll(shares [][]byte) error {
 }
 
 // allgather gathers sizes, then shares (0 and 1).
-func allgather(s *Step) error {
+func allgather(s *exchangeStep) error {
 	own := s.share()
 	c := s.g.collective()
 	sizes, err := c.sizes(len(own))
@@ -106,7 +106,7 @@ func sum(list []int) int {
 // fixedBuffer gathers a buffer of a fixed size, in which the size of the share
 // and its beginning are; then eight times as much of those that are longer; then
 // what is left (7).
-func fixedBuffer(s *Step) error {
+func fixedBuffer(s *exchangeStep) error {
 	own := s.share()
 	c := s.g.collective()
 	fixed := max(s.g.options.Buffer, 8)
@@ -138,7 +138,7 @@ func fixedBuffer(s *Step) error {
 }
 
 // chunks gathers sizes, then the shares in chunks of a fixed size (8).
-func chunks(s *Step) error {
+func chunks(s *exchangeStep) error {
 	own := s.share()
 	c := s.g.collective()
 	sizes, err := c.sizes(len(own))
@@ -159,14 +159,14 @@ func chunks(s *Step) error {
 
 // shares are those of all members, put together from several gathers.
 type shares struct {
-	s     *Step
+	s     *exchangeStep
 	sizes []int
 	whole [][]byte // by rank: room for all of it
 	have  []int    // by rank: how much of it has come
 	left  int      // bytes to come, of all
 }
 
-func newShares(s *Step, sizes []int) *shares {
+func newShares(s *exchangeStep, sizes []int) *shares {
 	x := &s.g.exchange.shares
 	*x = shares{s, sizes, s.g.slices.take(len(sizes)), s.g.ints.take(len(sizes)), sum(sizes)}
 	for i, size := range sizes {

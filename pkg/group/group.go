@@ -75,7 +75,7 @@ type Package struct {
 // member makes in the same order; Close, Stats and the accessors may be called by
 // any goroutine.
 type Group struct {
-	link    Link
+	link    memberLink
 	near    *meshLink // the same, if the others are in this process
 	expects expecter  // the same, if it is one
 	options Options
@@ -89,7 +89,7 @@ type Group struct {
 	closed atomic.Bool // Close was called
 	ctx    context.Context
 	until  time.Time // the step's deadline; zero: none
-	op     Op
+	op     operation
 	broken *Error // why no step can follow in this epoch
 
 	epoch  uint32
@@ -98,10 +98,10 @@ type Group struct {
 	where  atomic.Pointer[membership]
 	member membership // the same, for the call that runs
 	inbox  inbox
-	later  []Frame // of steps to come
-	held   []Frame // whose data the caller looks at
-	frame  Frame   // what the link fills in
-	back   Frame   // what it gets back
+	later  []frame // of steps to come
+	held   []frame // whose data the caller looks at
+	frame  frame   // what the link fills in
+	back   frame   // what it gets back
 	gone   []error // by link rank: the end of that member
 	lost   int     // how many are gone
 	fault  *Error  // what the frames that came say of this step
@@ -115,7 +115,7 @@ type Group struct {
 	slices pool[[]byte]
 
 	edges
-	exchanger Exchanger
+	exchanger exchanger
 	algorithm Algorithm
 	exchange  exchange
 	sends     sends
@@ -156,12 +156,12 @@ func Join(ctx context.Context, t Transport, o Options) (*Group, error) {
 	g.exchange.step.g = g
 	g.stats.every = o.Measure
 	fail := func(err error) (*Group, error) {
-		return nil, &Error{Op: OpHello.String(), Rank: o.Rank, Err: err}
+		return nil, &Error{Op: opHello.String(), Rank: o.Rank, Err: err}
 	}
 	if err := g.configure(); err != nil {
 		return fail(err)
 	}
-	link, err := t.Connect(o.Rank, o.Size)
+	link, err := t.connect(o.Rank, o.Size)
 	if err != nil {
 		return fail(err)
 	}
@@ -221,7 +221,7 @@ func (g *Group) admit(m membership) {
 	g.sends.reset(n)
 	g.acks, g.lastAt = make([]int, n), make([]uint64, n)
 	g.exchange.reset(n)
-	g.exchanger = g.algorithm.New()
+	g.exchanger = g.algorithm.start()
 }
 
 // connectEdges sets who exchanges with this member; nil for both is everybody.

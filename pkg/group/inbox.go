@@ -13,7 +13,7 @@ type inbox struct {
 }
 
 type slot struct {
-	Frame
+	frame
 	next int32
 }
 
@@ -26,7 +26,7 @@ func (b *inbox) reset(n int) {
 	}
 }
 
-func (b *inbox) put(f *Frame) {
+func (b *inbox) put(f *frame) {
 	at := b.free
 	if at == none {
 		at = int32(len(b.slots))
@@ -45,12 +45,12 @@ func (b *inbox) put(f *Frame) {
 }
 
 // take removes the oldest frame of a source.
-func (b *inbox) take(from int, f *Frame) bool {
+func (b *inbox) take(from int, f *frame) bool {
 	at := b.head[from]
 	if at == none {
 		return false
 	}
-	*f = b.slots[at].Frame
+	*f = b.slots[at].frame
 	if b.head[from] = b.slots[at].next; b.head[from] == none {
 		b.tail[from] = none
 	}
@@ -123,7 +123,7 @@ type sends struct {
 }
 
 type pendingSend struct {
-	Header
+	frameHeader
 	to   int
 	data []byte
 }
@@ -143,7 +143,7 @@ func (s *sends) drop() {
 }
 
 // send puts a frame on its way, now or when there is room.
-func (g *Group) send(to int, h Header, data []byte) {
+func (g *Group) send(to int, h frameHeader, data []byte) {
 	if len(g.sends.queue) == 0 { // else it would overtake
 		ok, err := g.link.TrySend(g.member.link[to], h, data)
 		if ok || err != nil {
@@ -158,7 +158,7 @@ func (g *Group) send(to int, h Header, data []byte) {
 }
 
 // sent books a frame that went, or never will.
-func (g *Group) sent(to int, h Header, size int, err error) {
+func (g *Group) sent(to int, h frameHeader, size int, err error) {
 	switch {
 	case err == nil:
 		g.stats.sent(size)
@@ -180,13 +180,13 @@ func (g *Group) flushSends() bool {
 			kept = append(kept, p)
 			continue
 		}
-		ok, err := g.link.TrySend(g.member.link[p.to], p.Header, p.data)
+		ok, err := g.link.TrySend(g.member.link[p.to], p.frameHeader, p.data)
 		if !ok && err == nil {
 			s.full[p.to] = s.look
 			kept = append(kept, p)
 			continue
 		}
-		g.sent(p.to, p.Header, len(p.data), err)
+		g.sent(p.to, p.frameHeader, len(p.data), err)
 		if p.Op < opControl {
 			s.steps--
 		}

@@ -28,8 +28,8 @@ func NewMesh(size int) *Mesh {
 	return m
 }
 
-// Connect takes a rank.
-func (m *Mesh) Connect(rank, size int) (Link, error) {
+// connect takes a rank.
+func (m *Mesh) connect(rank, size int) (memberLink, error) {
 	if size != len(m.members) {
 		return nil, fmt.Errorf("%w: a mesh of %d members", ErrDisagree, len(m.members))
 	}
@@ -79,7 +79,7 @@ type batch struct {
 // meshFrame is a frame in an inbox, without pointers: its bytes are at
 // [at:at+size] of the batch's, or size is inRest and the rest of it is there.
 type meshFrame struct {
-	Header
+	frameHeader
 	from, size int32
 	at         int
 }
@@ -95,14 +95,14 @@ type meshRest struct {
 // align keeps the bytes of frames where any event type may lie.
 const align = 16
 
-func (l *meshLink) TrySend(to int, h Header, data []byte) (bool, error) {
+func (l *meshLink) TrySend(to int, h frameHeader, data []byte) (bool, error) {
 	far := &l.mesh.members[to]
 	if len(data) <= smallFrame {
-		return far.put(meshFrame{Header: h, from: int32(l.rank), size: int32(len(data))}, data, meshRest{})
+		return far.put(meshFrame{frameHeader: h, from: int32(l.rank), size: int32(len(data))}, data, meshRest{})
 	}
 	large := far.buffer(len(data))
 	copy(large, data)
-	return far.put(meshFrame{Header: h, from: int32(l.rank), size: inRest}, nil, meshRest{large: large})
+	return far.put(meshFrame{frameHeader: h, from: int32(l.rank), size: inRest}, nil, meshRest{large: large})
 }
 
 // put appends a frame to the inbox and wakes its member.
@@ -150,14 +150,14 @@ func (l *meshLink) buffer(n int) []byte {
 	return make([]byte, n, 1<<class)
 }
 
-func (l *meshLink) TryReceive(f *Frame) bool {
+func (l *meshLink) TryReceive(f *frame) bool {
 	if l.out == nil && !l.refill() {
 		return false
 	}
 	b := l.out
 	m := &b.frames[l.next]
 	l.next++
-	*f = Frame{Header: m.Header, From: int(m.from), Lease: b}
+	*f = frame{frameHeader: m.frameHeader, From: int(m.from), Lease: b}
 	switch {
 	case m.size == inRest:
 		f.Data, f.End = b.rest[m.at].large, b.rest[m.at].end
@@ -191,7 +191,7 @@ func (l *meshLink) refill() bool {
 	return true
 }
 
-func (l *meshLink) Release(f *Frame) {
+func (l *meshLink) Release(f *frame) {
 	if len(f.Data) > smallFrame {
 		class := bits.Len(uint(cap(f.Data) - 1))
 		l.mu.Lock()

@@ -5,7 +5,7 @@ package group
 
 // isend starts all frames, takes what arrives in any order, and waits for the
 // rest of its own (2 and 4).
-func isend(s *Step) error {
+func isend(s *exchangeStep) error {
 	if s.g.near != nil {
 		return postAll(s)
 	}
@@ -21,7 +21,7 @@ func isend(s *Step) error {
 }
 
 // send sends to one target after the other, then takes what arrives (5).
-func send(s *Step) error {
+func send(s *exchangeStep) error {
 	if err := s.sendAll(); err != nil {
 		return err
 	}
@@ -29,11 +29,11 @@ func send(s *Step) error {
 }
 
 // sendLoop is the algorithm of 2009: each source is heard by name, in order (6).
-func sendLoop(s *Step) error {
+func sendLoop(s *exchangeStep) error {
 	if err := s.sendAll(); err != nil {
 		return err
 	}
-	var f Frame
+	var f frame
 	for _, from := range s.Sources() {
 		if err := s.Receive(from, &f); err != nil {
 			return err
@@ -45,7 +45,7 @@ func sendLoop(s *Step) error {
 	return nil
 }
 
-func (s *Step) sendAll() error {
+func (s *exchangeStep) sendAll() error {
 	for _, to := range s.Targets() {
 		if err := s.Send(to, s.Out(to)); err != nil {
 			return err
@@ -55,13 +55,13 @@ func (s *Step) sendAll() error {
 }
 
 // takeAny delivers frames as they arrive, until every source was heard.
-func (s *Step) takeAny() error {
+func (s *exchangeStep) takeAny() error {
 	if err := s.takeExpected(); err != nil {
 		return err
 	}
-	var f Frame
+	var f frame
 	for s.Missing() > 0 {
-		if err := s.Receive(AnySource, &f); err != nil {
+		if err := s.Receive(anySource, &f); err != nil {
 			return err
 		}
 		if err := s.Deliver(&f); err != nil {
@@ -73,12 +73,12 @@ func (s *Step) takeAny() error {
 
 // takeExpected delivers the frames of the sources in order, as long as nothing else comes between
 // and nobody is waited for long. Frames that are left are for the general receive.
-func (s *Step) takeExpected() error {
+func (s *exchangeStep) takeExpected() error {
 	g := s.g
 	if _, some := g.inbox.first(); some || g.expects == nil || g.flushing || len(g.sends.queue) > 0 {
 		return nil
 	}
-	h := g.header(OpExchange, 0, 0)
+	h := g.header(opExchange, 0, 0)
 	for next, round := 0, 0; next < len(g.sources); {
 		from := g.sources[next]
 		at := g.member.link[from]
@@ -101,7 +101,7 @@ func (s *Step) takeExpected() error {
 }
 
 // lookAgain is expecter.pause, measured.
-func (s *Step) lookAgain(at, round int) bool {
+func (s *exchangeStep) lookAgain(at, round int) bool {
 	from := s.g.stats.clock()
 	more := s.g.expects.pause(at, round)
 	s.g.stats.waited(from)
@@ -111,14 +111,14 @@ func (s *Step) lookAgain(at, round int) bool {
 // ssend meets each target in turn (3). A member that waits for its target takes
 // what arrives meanwhile: all members send first, and none would be met else. A
 // frame is copied and given back at once, for an answer may be behind it.
-func ssend(s *Step) error {
+func ssend(s *exchangeStep) error {
 	g := s.g
 	for _, to := range s.Targets() {
 		if err := s.credit(to); err != nil {
 			return err
 		}
 		g.acks[to]++
-		s.start(to, 0, FlagSync, s.Out(to))
+		s.start(to, 0, flagSync, s.Out(to))
 		for g.acks[to] > 0 || g.sends.steps > 0 {
 			if err := s.meet(to); err != nil {
 				return err
@@ -126,7 +126,7 @@ func ssend(s *Step) error {
 		}
 	}
 	for s.Missing() > 0 {
-		if err := s.meet(AnySource); err != nil {
+		if err := s.meet(anySource); err != nil {
 			return err
 		}
 	}
@@ -134,10 +134,10 @@ func ssend(s *Step) error {
 }
 
 // meet takes one frame and answers it, or waits for somebody.
-func (s *Step) meet(on int) error {
+func (s *exchangeStep) meet(on int) error {
 	g := s.g
-	var f Frame
-	ok, err := s.tryReceive(AnySource, 0, &f)
+	var f frame
+	ok, err := s.tryReceive(anySource, 0, &f)
 	switch {
 	case err != nil:
 		return err
@@ -158,14 +158,14 @@ func (s *Step) meet(on int) error {
 // first send, and each completion is looked for among all requests.
 type waitAny struct{ posted []int }
 
-func (w *waitAny) Exchange(s *Step) error {
+func (w *waitAny) Exchange(s *exchangeStep) error {
 	w.posted = append(w.posted[:0], s.Sources()...)
 	for _, to := range s.Targets() {
 		if err := s.Start(to, s.Out(to)); err != nil {
 			return err
 		}
 	}
-	var f Frame
+	var f frame
 	for len(w.posted) > 0 {
 		at, err := w.any(s, &f)
 		if err != nil {
@@ -180,7 +180,7 @@ func (w *waitAny) Exchange(s *Step) error {
 }
 
 // any returns the first of the posted receives that has completed. (MPI_Waitany)
-func (w *waitAny) any(s *Step, f *Frame) (int, error) {
+func (w *waitAny) any(s *exchangeStep, f *frame) (int, error) {
 	g := s.g
 	for {
 		for at, from := range w.posted {
@@ -192,7 +192,7 @@ func (w *waitAny) any(s *Step, f *Frame) (int, error) {
 		if g.progress() {
 			continue
 		}
-		if err := g.awaitAll(AnySource); err != nil {
+		if err := g.awaitAll(anySource); err != nil {
 			return 0, err
 		}
 	}

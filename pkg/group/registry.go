@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// Exchanger is an algorithm at one member: how the packages of a step get to
+// exchanger is an algorithm at one member: how the packages of a step get to
 // where they belong. Exchange gives the frames for s.Targets away, which Out has
 // the bytes for, and calls s.Deliver for a frame of each of s.Sources; it returns
 // what the methods of s return. It keeps its state between the steps of an epoch.
-type Exchanger interface {
+type exchanger interface {
 	// Exchange runs one step.
-	Exchange(s *Step) error
+	Exchange(s *exchangeStep) error
 }
 
-// ExchangerFunc is an Exchanger without state.
-type ExchangerFunc func(s *Step) error
+// exchangerFunc is an exchanger without state.
+type exchangerFunc func(s *exchangeStep) error
 
 // Exchange calls f.
-func (f ExchangerFunc) Exchange(s *Step) error { return f(s) }
+func (f exchangerFunc) Exchange(s *exchangeStep) error { return f(s) }
 
 // Algorithm is an entry of the registry.
 type Algorithm struct {
@@ -32,8 +32,8 @@ type Algorithm struct {
 	What string
 	// Process: Options.Handler is called with each package as it arrives.
 	Process bool
-	// New makes what runs it at one member.
-	New func() Exchanger
+	// start makes what runs it at one member.
+	start func() exchanger
 }
 
 var registry struct {
@@ -41,9 +41,9 @@ var registry struct {
 	all []Algorithm
 }
 
-// Register adds an algorithm. It panics if its name is taken: that is a fault of
+// register adds an algorithm. It panics if its name is taken: that is a fault of
 // the program.
-func Register(a Algorithm) {
+func register(a Algorithm) {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, b := range registry.all {
@@ -72,8 +72,8 @@ func find(name string) (Algorithm, error) {
 	return Algorithm{}, fmt.Errorf("%w: algorithm %q is none of %s", ErrOptions, name, strings.Join(names, ", "))
 }
 
-func stateless(f func(s *Step) error) func() Exchanger {
-	return func() Exchanger { return ExchangerFunc(f) }
+func stateless(f func(s *exchangeStep) error) func() exchanger {
+	return func() exchanger { return exchangerFunc(f) }
 }
 
 func init() {
@@ -88,10 +88,10 @@ func init() {
 		{"send-loop", "6", "sends to each target in turn, then hears each source in turn", false, stateless(sendLoop)},
 		{"fixed-buffer", "7", "a fixed buffer of each to all, then what it did not hold", false, stateless(fixedBuffer)},
 		{"chunks", "8", "sizes to all, then chunks of all to all", false, stateless(chunks)},
-		{"isend-irecv", "Mod #3", "posts all receives, starts all frames, waits for any to complete", false, func() Exchanger { return new(waitAny) }},
+		{"isend-irecv", "Mod #3", "posts all receives, starts all frames, waits for any to complete", false, func() exchanger { return new(waitAny) }},
 		{"cpex", "CPEX", "one partner at a time, in rounds", false, stateless(cpex)},
-		{"bruck", "", "log n rounds, packages travel together over several members", false, func() Exchanger { return new(bruck) }},
+		{"bruck", "", "log n rounds, packages travel together over several members", false, func() exchanger { return new(bruck) }},
 	} {
-		Register(a)
+		register(a)
 	}
 }

@@ -34,9 +34,9 @@ func NewRelayed(size int, relays []io.ReadWriteCloser) *Relayed {
 	return t
 }
 
-// Connect takes a rank.
-func (t *Relayed) Connect(rank, size int) (Link, error) {
-	if _, err := t.mesh.Connect(rank, size); err != nil {
+// connect takes a rank.
+func (t *Relayed) connect(rank, size int) (memberLink, error) {
+	if _, err := t.mesh.connect(rank, size); err != nil {
 		return nil, err
 	}
 	return &relayedLink{&t.mesh.members[rank], t}, nil
@@ -53,7 +53,7 @@ func (t *Relayed) Close() error {
 	return errors.Join(errs...)
 }
 
-// relayed is a frame's header on its way: Header, from, to, and the size.
+// relayed is a frame's header on its way: frameHeader, from, to, and the size.
 const relayedHeader = 16 + 2 + 2 + 4
 
 // relayMost is how many bytes a frame may have: its size travels in 32 bits.
@@ -78,7 +78,7 @@ type relay struct {
 }
 
 // send queues a frame; false if there is no room now.
-func (r *relay) send(from *meshLink, to int, h Header, data []byte) (bool, error) {
+func (r *relay) send(from *meshLink, to int, h frameHeader, data []byte) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -163,9 +163,9 @@ func (r *relay) read() {
 }
 
 func (r *relay) handOver(head, data []byte) error {
-	h := Header{
+	h := frameHeader{
 		Step: binary.LittleEndian.Uint64(head), Epoch: binary.LittleEndian.Uint32(head[8:]),
-		Tag: binary.LittleEndian.Uint16(head[12:]), Op: Op(head[14]), Flags: Flags(head[15]),
+		Tag: binary.LittleEndian.Uint16(head[12:]), Op: operation(head[14]), Flags: frameFlags(head[15]),
 	}
 	from, to := int(binary.LittleEndian.Uint16(head[16:])), int(binary.LittleEndian.Uint16(head[18:]))
 	all := r.transport.mesh.members
@@ -215,7 +215,7 @@ type relayedLink struct {
 	transport *Relayed
 }
 
-func (l *relayedLink) TrySend(to int, h Header, data []byte) (bool, error) {
+func (l *relayedLink) TrySend(to int, h frameHeader, data []byte) (bool, error) {
 	r := l.transport.relays[to%len(l.transport.relays)]
 	return r.send(l.meshLink, to, h, data)
 }

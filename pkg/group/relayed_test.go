@@ -67,7 +67,7 @@ func TestRelayFails(t *testing.T) {
 func TestRelayIsWrong(t *testing.T) {
 	relays := []io.ReadWriteCloser{newEcho()}
 	transport := NewRelayed(1, relays)
-	l, err := transport.Connect(0, 1)
+	l, err := transport.connect(0, 1)
 	require.NoError(t, err)
 	wrong := make([]byte, relayedHeader)
 	wrong[18] = 1 // to a rank that is not there

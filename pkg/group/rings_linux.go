@@ -101,8 +101,8 @@ type ringOut struct {
 	cells  *cells
 	watch  *ring.Watch
 	gone   bool
-	why    error  // it never came, nil: it ended
-	frame  Header // what is being sent, its size, and how much has gone
+	why    error       // it never came, nil: it ended
+	frame  frameHeader // what is being sent, its size, and how much has gone
 	size   int
 	sent   int
 	staged int // bytes of the piece in the packet under the head, -1: none
@@ -122,8 +122,8 @@ type ringDial struct {
 
 func (t Rings) ringName(from, to int) string { return fmt.Sprintf("%s-%d-%d", t.Name, from, to) }
 
-// Connect takes a rank.
-func (t Rings) Connect(rank, size int) (_ Link, err error) {
+// connect takes a rank.
+func (t Rings) connect(rank, size int) (_ memberLink, err error) {
 	if t.Packets == 0 {
 		t.Packets = ringPackets
 	}
@@ -270,7 +270,7 @@ func (l *ringLink) adopt() bool {
 	return true
 }
 
-func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
+func (l *ringLink) TrySend(to int, h frameHeader, data []byte) (bool, error) {
 	l.adopt()
 	o := &l.out[to]
 	switch {
@@ -292,7 +292,7 @@ func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
 }
 
 // sendPieces sends a frame through the ring, as far as there is room.
-func (l *ringLink) sendPieces(o *ringOut, h Header, data []byte) (bool, error) {
+func (l *ringLink) sendPieces(o *ringOut, h frameHeader, data []byte) (bool, error) {
 	if o.frame != h || o.size != len(data) {
 		o.frame, o.size, o.sent, o.staged = h, len(data), 0, -1
 	}
@@ -359,7 +359,7 @@ func (o *ringOut) stage(data []byte) bool {
 	return true
 }
 
-func (l *ringLink) TryReceive(f *Frame) bool {
+func (l *ringLink) TryReceive(f *frame) bool {
 	for range l.in {
 		from := l.next
 		if l.next++; l.next == len(l.in) {
@@ -369,7 +369,7 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 		if in.r == nil || !l.all && !in.some(l.own, from) || in.held || in.ended {
 			continue
 		}
-		*f = Frame{From: from}
+		*f = frame{From: from}
 		ok, err := in.receive(f)
 		if err != nil {
 			in.ended, in.watch.On = true, false
@@ -390,7 +390,7 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 
 // receive takes the next frame, wherever it is. A frame that was put into a cell before an end is
 // delivered before the end.
-func (in *ringIn) receive(f *Frame) (bool, error) {
+func (in *ringIn) receive(f *frame) (bool, error) {
 	ok, err := in.fromCell(f)
 	if ok || err != nil {
 		return ok, err
@@ -405,7 +405,7 @@ func (in *ringIn) receive(f *Frame) (bool, error) {
 }
 
 // fromRing takes pieces until a frame is whole.
-func (in *ringIn) fromRing(f *Frame) (bool, error) {
+func (in *ringIn) fromRing(f *frame) (bool, error) {
 	for {
 		p, ok, err := in.r.TryPeek()
 		if !ok {
@@ -414,9 +414,9 @@ func (in *ringIn) fromRing(f *Frame) (bool, error) {
 		if len(p) < pieceHeader {
 			return false, fmt.Errorf("%w: a piece of %d bytes", ring.ErrCorrupt, len(p))
 		}
-		f.Header = Header{
+		f.frameHeader = frameHeader{
 			Step: binary.LittleEndian.Uint64(p), Epoch: binary.LittleEndian.Uint32(p[8:]),
-			Tag: binary.LittleEndian.Uint16(p[12:]), Op: Op(p[14]), Flags: Flags(p[15]),
+			Tag: binary.LittleEndian.Uint16(p[12:]), Op: operation(p[14]), Flags: frameFlags(p[15]),
 		}
 		size, at, number := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:]), binary.LittleEndian.Uint64(p[32:])
 		if number > in.number+1 {
@@ -434,7 +434,7 @@ func (in *ringIn) fromRing(f *Frame) (bool, error) {
 }
 
 // piece takes one piece of the frame of a number.
-func (in *ringIn) piece(p []byte, size, at, number uint64, f *Frame) (whole bool, err error) {
+func (in *ringIn) piece(p []byte, size, at, number uint64, f *frame) (whole bool, err error) {
 	if number <= in.number { // begun, and given up
 		in.r.Release()
 		return false, nil
@@ -455,7 +455,7 @@ func (in *ringIn) piece(p []byte, size, at, number uint64, f *Frame) (whole bool
 	return uint64(len(in.whole)) == size, nil
 }
 
-func (l *ringLink) Release(f *Frame) {
+func (l *ringLink) Release(f *frame) {
 	in := &l.in[f.From]
 	in.held, in.watch.On = false, !in.ended
 	if in.lies != nil {

@@ -95,16 +95,16 @@ func TestRingsRefuse(t *testing.T) {
 // it is gone, and that ring never comes.
 func TestRingsGoneBeforeOpened(t *testing.T) {
 	rings := Rings{Name: fmt.Sprintf("gone-%d", os.Getpid())}
-	stays, err := rings.Connect(0, 2)
+	stays, err := rings.connect(0, 2)
 	require.NoError(t, err)
 	defer stays.Close()
 	l := stays.(*ringLink)
 	l.cancel() // as if it had no processor yet
 	l.dials.Wait()
 
-	leaves, err := rings.Connect(1, 2)
+	leaves, err := rings.connect(1, 2)
 	require.NoError(t, err)
-	mustSend(t, leaves, 0, Header{Step: 9}, []byte("last"), idle)
+	mustSend(t, leaves, 0, frameHeader{Step: 9}, []byte("last"), idle)
 	require.NoError(t, leaves.Close())
 	f := mustReceive(t, stays)
 	require.Equal(t, "last", string(f.Data))
@@ -112,7 +112,7 @@ func TestRingsGoneBeforeOpened(t *testing.T) {
 	f = mustReceive(t, stays)
 	require.ErrorIs(t, f.End, ErrClosed)
 	stays.Release(&f)
-	_, err = stays.TrySend(1, Header{}, nil)
+	_, err = stays.TrySend(1, frameHeader{}, nil)
 	require.ErrorIs(t, err, ErrGone)
 }
 
@@ -120,13 +120,13 @@ func TestRingsGoneBeforeOpened(t *testing.T) {
 // once, and does not wait for it.
 func TestRingsOutOfDescriptors(t *testing.T) {
 	rings := Rings{Name: fmt.Sprintf("out-%d", os.Getpid())}
-	l, err := rings.Connect(0, 2)
+	l, err := rings.connect(0, 2)
 	require.NoError(t, err)
 	defer l.Close()
 	r := l.(*ringLink)
 	r.dialed = append(r.dialed, ringDial{to: 1, failed: fmt.Errorf("open ring: %w", syscall.EMFILE)})
 	r.came.Add(1)
-	_, err = l.TrySend(1, Header{}, nil)
+	_, err = l.TrySend(1, frameHeader{}, nil)
 	require.ErrorIs(t, err, ErrGone)
 	require.ErrorIs(t, err, syscall.EMFILE)
 	require.True(t, lasting(err))
@@ -138,7 +138,7 @@ func ringPair(t *testing.T, wait ring.Wait) [2]*ringLink {
 	rings := Rings{Name: fmt.Sprintf("pair-%d-%d", os.Getpid(), names.Add(1)), Wait: wait}
 	var all [2]*ringLink
 	for rank := range all {
-		l, err := rings.Connect(rank, len(all))
+		l, err := rings.connect(rank, len(all))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		all[rank] = l.(*ringLink)
@@ -158,7 +158,7 @@ func TestRingsDescriptors(t *testing.T) {
 	rings := Rings{Name: fmt.Sprintf("descriptors-%d", os.Getpid())}
 	var links []*ringLink
 	for rank := range size {
-		l, err := rings.Connect(rank, size)
+		l, err := rings.connect(rank, size)
 		require.NoError(t, err)
 		defer l.Close()
 		links = append(links, l.(*ringLink))
@@ -183,7 +183,7 @@ func TestRingsSleep(t *testing.T) {
 			for step := range uint64(500) {
 				size := cellData + int(step/2%2)
 				if uint64(rank) == step%2 {
-					mustSend(t, l, 1-rank, Header{Step: step}, data[:size], idle)
+					mustSend(t, l, 1-rank, frameHeader{Step: step}, data[:size], idle)
 					continue
 				}
 				f := mustReceive(t, l)
@@ -202,8 +202,8 @@ func TestRingsSleep(t *testing.T) {
 // lies elsewhere, or behind one that is held, stays for TryReceive.
 func TestExpect(t *testing.T) {
 	all := ringPair(t, ring.Adaptive)
-	h := Header{Step: 7, Epoch: 1}
-	at := func(h Header) string {
+	h := frameHeader{Step: 7, Epoch: 1}
+	at := func(h frameHeader) string {
 		data, some := all[1].expect(0, h)
 		require.Equal(t, some, data != nil)
 		return string(data)
@@ -221,7 +221,7 @@ func TestExpect(t *testing.T) {
 	for _, data := range []string{"one", "two", "six"} {
 		mustSend(t, all[0], 1, h, []byte(data), idle)
 	}
-	for _, other := range []Header{{Step: 8, Epoch: 1}, {Step: 7}, {Step: 7, Epoch: 1, Tag: 1}, {Step: 7, Epoch: 1, Op: OpBarrier}} {
+	for _, other := range []frameHeader{{Step: 8, Epoch: 1}, {Step: 7}, {Step: 7, Epoch: 1, Tag: 1}, {Step: 7, Epoch: 1, Op: opBarrier}} {
 		require.Empty(t, at(other))
 	}
 	require.False(t, all[1].pause(0, 0), "nobody is waited for")
@@ -229,7 +229,7 @@ func TestExpect(t *testing.T) {
 	for _, data := range []string{"one", "two"} {
 		require.Equal(t, data, at(h))
 		require.Empty(t, at(h), "the one before is held")
-		var f Frame
+		var f frame
 		require.False(t, all[1].TryReceive(&f))
 		all[1].giveBack()
 	}
@@ -261,18 +261,18 @@ func TestCellsCorrupt(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			all := ringPair(t, ring.Adaptive)
-			mustSend(t, all[0], 1, Header{}, []byte("first"), idle)
+			mustSend(t, all[0], 1, frameHeader{}, []byte("first"), idle)
 			f := mustReceive(t, all[1])
 			all[1].Release(&f)
-			mustSend(t, all[0], 1, Header{}, []byte("next"), idle)
+			mustSend(t, all[0], 1, frameHeader{}, []byte("next"), idle)
 			s := all[1].own.of(0)[1]
 			spoil(s)
-			_, some := all[1].expect(0, Header{})
+			_, some := all[1].expect(0, frameHeader{})
 			require.False(t, some)
 			f = mustReceive(t, all[1])
 			require.ErrorIs(t, f.End, ErrGone)
 			all[1].Release(&f)
-			_, err := all[1].TrySend(0, Header{}, nil)
+			_, err := all[1].TrySend(0, frameHeader{}, nil)
 			require.ErrorIs(t, err, ErrGone)
 		})
 	}

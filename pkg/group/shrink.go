@@ -90,7 +90,7 @@ func (a *agreement) recall() {
 }
 
 // accept sorts a frame: others may be in the new epoch already.
-func (a *agreement) accept(f *Frame) {
+func (a *agreement) accept(f *frame) {
 	g := a.g
 	switch {
 	case f.End != nil:
@@ -107,7 +107,7 @@ func (a *agreement) accept(f *Frame) {
 
 // keep copies a frame of a later epoch and gives it back: what its member proposes may lie
 // behind it, and this member needs that to get there.
-func (a *agreement) keep(f *Frame) {
+func (a *agreement) keep(f *frame) {
 	kept := *f
 	if _, own := f.Lease.(copied); !own {
 		kept.Data, kept.Lease = bytes.Clone(f.Data), copied{}
@@ -120,7 +120,7 @@ func (a *agreement) keep(f *Frame) {
 // this one. Either it has finished that agreement, as all have proposed the same: so will
 // this member, unless somebody dies. Or it has heard of one whose flush had ended, which is
 // an epoch further: so will this member.
-func (a *agreement) ahead(f *Frame) bool { return f.Epoch > a.epoch && a.agrees(f.From) }
+func (a *agreement) ahead(f *frame) bool { return f.Epoch > a.epoch && a.agrees(f.From) }
 
 // agrees reports whether a member proposes the same as this one.
 func (a *agreement) agrees(at int) bool {
@@ -128,7 +128,7 @@ func (a *agreement) agrees(at int) bool {
 }
 
 // heard takes over what a member proposes beyond this one.
-func (a *agreement) heard(f *Frame) {
+func (a *agreement) heard(f *frame) {
 	if len(f.Data) != len(a.gone) {
 		return // no member of a group that agreed when it joined
 	}
@@ -204,7 +204,7 @@ func (a *agreement) propose() {
 	g := a.g
 	a.announced = true
 	g.sends.reset(g.member.size())
-	h := Header{Step: g.step, Epoch: a.epoch, Op: opPropose}
+	h := frameHeader{Step: g.step, Epoch: a.epoch, Op: opPropose}
 	for rank, at := range g.member.link {
 		if rank != g.member.rank && !a.struck(at) {
 			g.send(rank, h, bytes.Clone(a.gone))

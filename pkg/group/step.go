@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Step is one exchange as an [Exchanger] sees it: what goes out, who is to be heard, and ways to
+// exchangeStep is one exchange as an [exchanger] sees it: what goes out, who is to be heard, and ways to
 // send and receive. Its results are valid in this step.
-type Step struct{ g *Group }
+type exchangeStep struct{ g *Group }
 
 // exchange is the state of a group's exchanges.
 type exchange struct {
-	step    Step
+	step    exchangeStep
 	out     []Package
 	outAt   []uint64 // by rank: the place in out, of the call that outOf says
 	outOf   uint64
@@ -34,28 +34,28 @@ func (x *exchange) reset(n int) {
 }
 
 // Rank and Size are those of the group.
-func (s *Step) Rank() int { return s.g.member.rank }
+func (s *exchangeStep) Rank() int { return s.g.member.rank }
 
 // Size is the number of members.
-func (s *Step) Size() int { return s.g.member.size() }
+func (s *exchangeStep) Size() int { return s.g.member.size() }
 
 // Targets are the ranks that this member sends a frame to in each step.
-func (s *Step) Targets() []int { return s.g.targets }
+func (s *exchangeStep) Targets() []int { return s.g.targets }
 
 // Sources are the ranks that this member gets a frame from in each step.
-func (s *Step) Sources() []int { return s.g.sources }
+func (s *exchangeStep) Sources() []int { return s.g.sources }
 
 // Sends reports whether a rank is one of the targets.
-func (s *Step) Sends(to int) bool { return s.g.isTarget[to] }
+func (s *exchangeStep) Sends(to int) bool { return s.g.isTarget[to] }
 
 // Awaits reports whether a frame from a rank is still to come in this step.
-func (s *Step) Awaits(from int) bool { return s.g.isSource[from] && !s.g.heard(from) }
+func (s *exchangeStep) Awaits(from int) bool { return s.g.isSource[from] && !s.g.heard(from) }
 
 // Missing is how many ranks Awaits is true of.
-func (s *Step) Missing() int { return s.g.exchange.missing }
+func (s *exchangeStep) Missing() int { return s.g.exchange.missing }
 
 // Out returns the bytes for a rank, none if there are none.
-func (s *Step) Out(to int) []byte {
+func (s *exchangeStep) Out(to int) []byte {
 	x := &s.g.exchange
 	if at := x.outAt[to] - x.outOf; at < maxSize {
 		return x.out[at].Data
@@ -65,7 +65,7 @@ func (s *Step) Out(to int) []byte {
 
 // Start puts the frame for a target on its way and does not wait: data must stay
 // as they are until WaitAll. (MPI_Isend)
-func (s *Step) Start(to int, data []byte) error {
+func (s *exchangeStep) Start(to int, data []byte) error {
 	if err := s.credit(to); err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (s *Step) Start(to int, data []byte) error {
 	return nil
 }
 
-func (s *Step) start(to int, tag uint16, f Flags, data []byte) {
+func (s *exchangeStep) start(to int, tag uint16, f frameFlags, data []byte) {
 	s.g.send(to, s.g.header(s.g.op, tag, f), data)
 }
 
 // credit waits where a target that sends nothing back is two exchanges behind:
 // nothing else would bound what waits for it.
-func (s *Step) credit(to int) error {
+func (s *exchangeStep) credit(to int) error {
 	g := s.g
 	for !g.isSource[to] && g.credit[to]+2 <= g.exchanges {
 		if g.progress() {
@@ -93,7 +93,7 @@ func (s *Step) credit(to int) error {
 }
 
 // WaitAll returns once all that was started has gone. (MPI_Waitall)
-func (s *Step) WaitAll() error {
+func (s *exchangeStep) WaitAll() error {
 	g := s.g
 	for g.sends.steps > 0 {
 		if g.progress() {
@@ -108,7 +108,7 @@ func (s *Step) WaitAll() error {
 
 // Send returns once the frame for a target is no longer there and its data may change.
 // (MPI_Send)
-func (s *Step) Send(to int, data []byte) error {
+func (s *exchangeStep) Send(to int, data []byte) error {
 	if err := s.Start(to, data); err != nil {
 		return err
 	}
@@ -117,14 +117,16 @@ func (s *Step) Send(to int, data []byte) error {
 
 // Receive waits for the frame of a source, or of any, into f. Its data are valid
 // until it is given to Release or Deliver. (MPI_Recv)
-func (s *Step) Receive(from int, f *Frame) error { return s.receive(from, 0, f) }
+func (s *exchangeStep) Receive(from int, f *frame) error { return s.receive(from, 0, f) }
 
-func (s *Step) receive(from int, tag uint16, f *Frame) error { return s.receiveOn(from, from, tag, f) }
+func (s *exchangeStep) receive(from int, tag uint16, f *frame) error {
+	return s.receiveOn(from, from, tag, f)
+}
 
 // receiveOf receives from any; an error names those that on stands for.
-func (s *Step) receiveOf(on int, f *Frame) error { return s.receiveOn(AnySource, on, 0, f) }
+func (s *exchangeStep) receiveOf(on int, f *frame) error { return s.receiveOn(anySource, on, 0, f) }
 
-func (s *Step) receiveOn(from, on int, tag uint16, f *Frame) error {
+func (s *exchangeStep) receiveOn(from, on int, tag uint16, f *frame) error {
 	for {
 		ok, err := s.tryReceive(from, tag, f)
 		if ok || err != nil {
@@ -140,9 +142,9 @@ func (s *Step) receiveOn(from, on int, tag uint16, f *Frame) error {
 }
 
 // tryReceive is receive without waiting.
-func (s *Step) tryReceive(from int, tag uint16, f *Frame) (bool, error) {
+func (s *exchangeStep) tryReceive(from int, tag uint16, f *frame) (bool, error) {
 	g := s.g
-	if from == AnySource {
+	if from == anySource {
 		return s.tryAny(tag, f), nil
 	}
 	for {
@@ -164,7 +166,7 @@ func (s *Step) tryReceive(from int, tag uint16, f *Frame) (bool, error) {
 
 // tryAny is tryReceive from any source. Frames of another phase stay: their
 // sources are ahead.
-func (s *Step) tryAny(tag uint16, f *Frame) bool {
+func (s *exchangeStep) tryAny(tag uint16, f *frame) bool {
 	g := s.g
 	if from, some := g.inbox.find(tag); some {
 		return g.inbox.take(from, f)
@@ -184,7 +186,7 @@ func (s *Step) tryAny(tag uint16, f *Frame) bool {
 }
 
 // fits checks that a frame is of the phase that this member is in.
-func (g *Group) fits(tag uint16, f *Frame) (bool, error) {
+func (g *Group) fits(tag uint16, f *frame) (bool, error) {
 	if f.Tag == tag {
 		return true, nil
 	}
@@ -197,7 +199,7 @@ func (g *Group) heard(rank int) bool { return g.exchange.heardIn[rank] == g.step
 
 // Deliver hands the package in a frame over, where it lies, and counts its source
 // as heard. Later frames of that source may not come before the next call.
-func (s *Step) Deliver(f *Frame) error {
+func (s *exchangeStep) Deliver(f *frame) error {
 	s.g.hold(f)
 	if err := s.hear(f.From, len(f.Data)); err != nil {
 		return err
@@ -207,7 +209,7 @@ func (s *Step) Deliver(f *Frame) error {
 }
 
 // deliverCopy is Deliver of a copy: the source may be heard on at once.
-func (s *Step) deliverCopy(f *Frame) error {
+func (s *exchangeStep) deliverCopy(f *frame) error {
 	data := s.g.bytes(len(f.Data))
 	copy(data, f.Data)
 	s.Release(f)
@@ -219,7 +221,7 @@ func (s *Step) deliverCopy(f *Frame) error {
 }
 
 // hear counts the source of so many bytes as heard, once.
-func (s *Step) hear(from, bytes int) error {
+func (s *exchangeStep) hear(from, bytes int) error {
 	g := s.g
 	if size := g.options.EventSize; !s.Awaits(from) || size > 0 && bytes%size != 0 {
 		return s.refuse(from, bytes)
@@ -230,7 +232,7 @@ func (s *Step) hear(from, bytes int) error {
 }
 
 // refuse says what is wrong with what a rank sent.
-func (s *Step) refuse(from, bytes int) error {
+func (s *exchangeStep) refuse(from, bytes int) error {
 	if !s.Awaits(from) {
 		return aboutf([]int{from}, ErrDisagree, "a second frame in this step, or one of no source")
 	}
@@ -238,10 +240,10 @@ func (s *Step) refuse(from, bytes int) error {
 }
 
 // Release gives a frame back that was received.
-func (s *Step) Release(f *Frame) { s.g.release(f) }
+func (s *exchangeStep) Release(f *frame) { s.g.release(f) }
 
 // hand gives a package to the user. No bytes are no package.
-func (s *Step) hand(from int, data []byte) {
+func (s *exchangeStep) hand(from int, data []byte) {
 	x := &s.g.exchange
 	switch {
 	case len(data) == 0:
@@ -253,7 +255,7 @@ func (s *Step) hand(from int, data []byte) {
 }
 
 // handle gives a package to the handler or the loop that takes packages as they arrive.
-func (s *Step) handle(p Package) {
+func (s *exchangeStep) handle(p Package) {
 	x := &s.g.exchange
 	if s.g.options.Handler != nil {
 		s.g.options.Handler(p)
@@ -266,7 +268,7 @@ func (s *Step) handle(p Package) {
 }
 
 // pause waits for Options.Delay, for so many bytes gathered.
-func (s *Step) pause(bytes int) error {
+func (s *exchangeStep) pause(bytes int) error {
 	d := s.g.options.Delay
 	t := d.PerByte*time.Duration(bytes) + d.PerMember*time.Duration(s.Size())
 	if t <= 0 {
@@ -285,6 +287,6 @@ func (s *Step) pause(bytes int) error {
 	case <-timer.C:
 		return nil
 	case <-s.g.ctx.Done():
-		return s.g.trouble(AnySource)
+		return s.g.trouble(anySource)
 	}
 }

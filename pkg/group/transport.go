@@ -4,31 +4,31 @@ import "time"
 
 // Transport joins the members of one group.
 type Transport interface {
-	// Connect makes this endpoint a rank of a group of so many. It does not wait for the others:
+	// connect makes this endpoint a rank of a group of so many. It does not wait for the others:
 	// frames for a member that has not connected yet wait for room. ErrRankTaken if another
 	// endpoint is that rank.
-	Connect(rank, size int) (Link, error)
+	connect(rank, size int) (memberLink, error)
 }
 
-// Link is a member's end of a Transport. The conformance suite holds every Link
+// memberLink is a member's end of a Transport. The conformance suite holds every link
 // to what stands here. One goroutine uses it at a time, but for Wake.
 //
 // The frames from one member to another arrive in order, each once, then the end of that member. A
 // send is buffered: an algorithm that needs a rendezvous builds it on top, by an answer of the
 // receiver.
-type Link interface {
+type memberLink interface {
 	// TrySend puts a frame on its way: true if all of it has been copied,
 	// false if there is no room now. After false it is called again with the
 	// same frame, or the frame is given up and never arrives. An error is
 	// ErrGone: what is sent to that rank never arrives any more; or ErrTooLarge:
 	// this frame never does.
-	TrySend(to int, h Header, data []byte) (bool, error)
+	TrySend(to int, h frameHeader, data []byte) (bool, error)
 	// TryReceive fills in the next frame of any member, false if there is
 	// none. Its Data are valid, and following frames of the same member may
 	// stay behind, until Release.
-	TryReceive(f *Frame) bool
+	TryReceive(f *frame) bool
 	// Release gives back the Data of a frame.
-	Release(f *Frame)
+	Release(f *frame)
 	// Wait returns once so many frames may be there, an end or a frame that
 	// Urgent is true of; or room for what TrySend refused last; when Wake was
 	// called, or when the time has come; the zero time never comes. It may
@@ -42,41 +42,41 @@ type Link interface {
 	Close() error
 }
 
-// expecter is a Link that finds the frame a step waits for without looking for any
+// expecter is a link that finds the frame a step waits for without looking for any
 // other.
 type expecter interface {
 	// expect returns the bytes of the next frame of a member if it has come, lies in one
 	// piece, and has this header. Else the frame stays for TryReceive. The bytes are
 	// valid, and following frames of the same member may stay behind, until giveBack.
-	expect(from int, h Header) ([]byte, bool)
+	expect(from int, h frameHeader) ([]byte, bool)
 	giveBack()
 	// pause passes the moment after a look for the frame of a member, of which there
 	// were so many before. False: it is time for TryReceive and Wait.
 	pause(from, round int) bool
 }
 
-// Header is what a frame is part of. It is 16 bytes on any wire.
-type Header struct {
+// frameHeader is what a frame is part of. It is 16 bytes on any wire.
+type frameHeader struct {
 	Step  uint64
 	Epoch uint32 // grows with each Shrink
 	Tag   uint16 // tells the phases of a step apart
-	Op    Op
-	Flags Flags
+	Op    operation
+	Flags frameFlags
 }
 
 // Urgent reports whether a member that waits for several frames must see this one at once.
-func (h Header) Urgent() bool { return h.Op >= opControl }
+func (h frameHeader) Urgent() bool { return h.Op >= opControl }
 
-// Op is the operation that a frame belongs to.
-type Op uint8
+// operation is the operation that a frame belongs to.
+type operation uint8
 
 // Operations. Operations after opControl are not part of a step.
 const (
-	OpExchange Op = iota
-	OpBarrier
-	OpAllgather
-	OpReduce
-	OpHello
+	opExchange operation = iota
+	opBarrier
+	opAllgather
+	opReduce
+	opHello
 	opControl
 	opAck     // Tag of the frame that was taken
 	opCredit  // Step: exchanges that the sender finished
@@ -87,24 +87,24 @@ const (
 
 var opNames = [...]string{"exchange", "barrier", "allgather", "reduce", "join", "?", "ack", "credit", "last", "revoke", "shrink"}
 
-func (o Op) String() string {
+func (o operation) String() string {
 	if int(o) < len(opNames) {
 		return opNames[o]
 	}
 	return "?"
 }
 
-// Flags of a frame.
-type Flags uint8
+// frameFlags are flags of a frame.
+type frameFlags uint8
 
 const (
-	// FlagSync: the sender waits for an answer once the frame is taken.
-	FlagSync Flags = 1 << iota
+	// flagSync: the sender waits for an answer once the frame is taken.
+	flagSync frameFlags = 1 << iota
 )
 
-// Frame is what a Link delivers: some bytes, or the end of a member.
-type Frame struct {
-	Header
+// frame is what a link delivers: some bytes, or the end of a member.
+type frame struct {
+	frameHeader
 	// From is the rank it comes from.
 	From int
 	// The holder of the frame may write to Data.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTransports holds every transport to what Transport and Link say.
+// TestTransports holds every transport to what Transport and link say.
 func TestTransports(t *testing.T) {
 	for name, connect := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -24,12 +24,12 @@ func TestTransports(t *testing.T) {
 }
 
 // links connects all members of a group of three.
-func links(t *testing.T, connect func(int) Transport) []Link {
+func links(t *testing.T, connect func(int) Transport) []memberLink {
 	t.Helper()
-	all := make([]Link, 3)
+	all := make([]memberLink, 3)
 	for rank := range all {
 		var err error
-		all[rank], err = connect(rank).Connect(rank, len(all))
+		all[rank], err = connect(rank).connect(rank, len(all))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, all[rank].Close()) })
 	}
@@ -37,7 +37,7 @@ func links(t *testing.T, connect func(int) Transport) []Link {
 }
 
 // mustSend sends while another member receives, if that is what it takes.
-func mustSend(t *testing.T, l Link, to int, h Header, data []byte, meanwhile func()) {
+func mustSend(t *testing.T, l memberLink, to int, h frameHeader, data []byte, meanwhile func()) {
 	t.Helper()
 	watchdog := time.Now().Add(patience)
 	for {
@@ -52,10 +52,10 @@ func mustSend(t *testing.T, l Link, to int, h Header, data []byte, meanwhile fun
 	}
 }
 
-func mustReceive(t *testing.T, l Link) Frame {
+func mustReceive(t *testing.T, l memberLink) frame {
 	t.Helper()
 	watchdog := time.Now().Add(patience)
-	var f Frame
+	var f frame
 	for !l.TryReceive(&f) {
 		require.True(t, time.Now().Before(watchdog), "no frame")
 		l.Wait(1, watchdog)
@@ -69,9 +69,9 @@ func idle() {}
 // and aligned for events.
 func linkOrder(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
-	var got []Frame
+	var got []frame
 	take := func() {
-		var f Frame
+		var f frame
 		for all[1].TryReceive(&f) {
 			keep := f
 			keep.Data = bytes.Clone(f.Data)
@@ -81,7 +81,7 @@ func linkOrder(t *testing.T, connect func(int) Transport) {
 	}
 	const frames = 200
 	for i := range frames {
-		h := Header{Step: uint64(i), Epoch: 1 << 30, Tag: uint16(3 * i), Op: OpReduce, Flags: FlagSync}
+		h := frameHeader{Step: uint64(i), Epoch: 1 << 30, Tag: uint16(3 * i), Op: opReduce, Flags: flagSync}
 		mustSend(t, all[0], 1, h, bytes.Repeat([]byte{byte(i)}, 7*i), take)
 	}
 	for len(got) < frames {
@@ -89,8 +89,8 @@ func linkOrder(t *testing.T, connect func(int) Transport) {
 		take()
 	}
 	for i, f := range got {
-		want := Header{Step: uint64(i), Epoch: 1 << 30, Tag: uint16(3 * i), Op: OpReduce, Flags: FlagSync}
-		require.Equal(t, want, f.Header)
+		want := frameHeader{Step: uint64(i), Epoch: 1 << 30, Tag: uint16(3 * i), Op: opReduce, Flags: flagSync}
+		require.Equal(t, want, f.frameHeader)
 		require.Equal(t, 0, f.From)
 		require.NoError(t, f.End)
 		require.True(t, bytes.Equal(bytes.Repeat([]byte{byte(i)}, 7*i), f.Data))
@@ -106,7 +106,7 @@ func linkMixed(t *testing.T, connect func(int) Transport) {
 	data := make([]byte, 100<<10)
 	next := uint64(0)
 	take := func() bool {
-		var f Frame
+		var f frame
 		if !all[1].TryReceive(&f) {
 			return false
 		}
@@ -122,7 +122,7 @@ func linkMixed(t *testing.T, connect func(int) Transport) {
 		size := sizes[r.IntN(len(sizes))] &^ 15
 		for ok := false; !ok; {
 			var err error
-			ok, err = all[0].TrySend(1, Header{Step: i, Tag: uint16(size / 16)}, data[:size])
+			ok, err = all[0].TrySend(1, frameHeader{Step: i, Tag: uint16(size / 16)}, data[:size])
 			require.NoError(t, err)
 			if !ok && !take() { // it has not come to itself yet
 				all[1].Wait(1, time.Now().Add(time.Millisecond))
@@ -145,9 +145,9 @@ func linkPieces(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
 	for _, size := range []int{0, 1, 4<<10 + 1, 68<<10 - 64, 68<<10 - 63, 1 << 20} {
 		data := bytes.Repeat([]byte("0123456789abcdefg"), size/17+1)[:size]
-		var f Frame
+		var f frame
 		got := false
-		mustSend(t, all[2], 0, Header{Op: OpExchange}, data, func() { got = got || all[0].TryReceive(&f) })
+		mustSend(t, all[2], 0, frameHeader{Op: opExchange}, data, func() { got = got || all[0].TryReceive(&f) })
 		if !got {
 			f = mustReceive(t, all[0])
 		}
@@ -160,11 +160,11 @@ func linkPieces(t *testing.T, connect func(int) Transport) {
 // next one does.
 func linkGivenUp(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
-	mustSend(t, all[0], 1, Header{Step: 1}, []byte("first"), idle)
+	mustSend(t, all[0], 1, frameHeader{Step: 1}, []byte("first"), idle)
 	f := mustReceive(t, all[1])
 	all[1].Release(&f)
 	big := make([]byte, 8<<20)
-	ok, err := all[0].TrySend(1, Header{Step: 2}, big)
+	ok, err := all[0].TrySend(1, frameHeader{Step: 2}, big)
 	require.NoError(t, err)
 	if ok { // a transport with room for all of it
 		f = mustReceive(t, all[1])
@@ -172,7 +172,7 @@ func linkGivenUp(t *testing.T, connect func(int) Transport) {
 		all[1].Release(&f)
 	}
 	next := false
-	mustSend(t, all[0], 1, Header{Step: 3}, []byte("next"), func() { next = next || all[1].TryReceive(&f) })
+	mustSend(t, all[0], 1, frameHeader{Step: 3}, []byte("next"), func() { next = next || all[1].TryReceive(&f) })
 	if !next {
 		f = mustReceive(t, all[1])
 	}
@@ -184,8 +184,8 @@ func linkGivenUp(t *testing.T, connect func(int) Transport) {
 // linkSources: frames of several members come in any order, each from its own.
 func linkSources(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
-	mustSend(t, all[0], 2, Header{}, []byte{0}, idle)
-	mustSend(t, all[1], 2, Header{}, []byte{1}, idle)
+	mustSend(t, all[0], 2, frameHeader{}, []byte{0}, idle)
+	mustSend(t, all[1], 2, frameHeader{}, []byte{1}, idle)
 	a := mustReceive(t, all[2])
 	b := mustReceive(t, all[2]) // a is not released
 	require.Equal(t, []byte{byte(a.From)}, a.Data)
@@ -198,7 +198,7 @@ func linkSources(t *testing.T, connect func(int) Transport) {
 // linkEnd: what a member sent before it left arrives, then its end.
 func linkEnd(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
-	mustSend(t, all[0], 1, Header{Step: 9}, []byte("last"), idle)
+	mustSend(t, all[0], 1, frameHeader{Step: 9}, []byte("last"), idle)
 	require.NoError(t, all[0].Close())
 	f := mustReceive(t, all[1])
 	require.Equal(t, "last", string(f.Data))
@@ -209,7 +209,7 @@ func linkEnd(t *testing.T, connect func(int) Transport) {
 	all[1].Release(&f)
 	watchdog := time.Now().Add(patience)
 	for {
-		_, err := all[1].TrySend(0, Header{}, nil)
+		_, err := all[1].TrySend(0, frameHeader{}, nil)
 		require.True(t, time.Now().Before(watchdog), "it never learns")
 		if err != nil {
 			require.ErrorIs(t, err, ErrGone)
@@ -226,7 +226,7 @@ func linkWait(t *testing.T, connect func(int) Transport) {
 	all[0].Wait(1, time.Time{})
 	go all[0].Wake()
 	all[0].Wait(5, time.Time{})
-	mustSend(t, all[1], 0, Header{Op: opRevoke}, nil, idle)
+	mustSend(t, all[1], 0, frameHeader{Op: opRevoke}, nil, idle)
 	all[0].Wait(5, time.Time{}) // an urgent frame is one of five
 	f := mustReceive(t, all[0])
 	all[0].Release(&f)
@@ -235,7 +235,7 @@ func linkWait(t *testing.T, connect func(int) Transport) {
 func linkTaken(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
 	require.Len(t, all, 3)
-	_, err := connect(1).Connect(1, 3)
+	_, err := connect(1).connect(1, 3)
 	require.ErrorIs(t, err, ErrRankTaken)
 }
 
@@ -257,7 +257,7 @@ func linkRoom(t *testing.T, connect func(int) Transport) {
 	for i := range frames {
 		for ok := false; !ok; {
 			var err error
-			if ok, err = all[0].TrySend(1, Header{Step: uint64(i)}, data); !ok {
+			if ok, err = all[0].TrySend(1, frameHeader{Step: uint64(i)}, data); !ok {
 				require.NoError(t, err)
 				all[0].Wait(1, time.Now().Add(patience))
 			}

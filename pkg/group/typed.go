@@ -24,13 +24,13 @@ type typed[T any] struct {
 // same architecture. ErrEventSize names a source whose bytes are no whole number of
 // events; its step has ended, and the group is not broken.
 func Exchange[T any](ctx context.Context, g *Group, out []Batch[T]) ([]Batch[T], error) {
-	if err := g.lock(OpExchange); err != nil {
+	if err := g.lock(opExchange); err != nil {
 		return nil, err
 	}
 	defer g.call.Unlock()
 	x, err := typedOf[T](g)
 	if err != nil {
-		return nil, g.report(OpExchange, err)
+		return nil, g.report(opExchange, err)
 	}
 	size := int(unsafe.Sizeof(*new(T)))
 	x.out, x.in = x.out[:0], x.in[:0]
@@ -42,7 +42,7 @@ func Exchange[T any](ctx context.Context, g *Group, out []Batch[T]) ([]Batch[T],
 	}
 	for _, p := range g.exchange.in {
 		if len(p.Data)%size != 0 {
-			failed := g.report(OpExchange, aboutf([]int{p.Rank}, ErrEventSize, "%d bytes, events of %d", len(p.Data), size))
+			failed := g.report(opExchange, aboutf([]int{p.Rank}, ErrEventSize, "%d bytes, events of %d", len(p.Data), size))
 			failed.Step-- // it has ended
 			return nil, failed
 		}
