@@ -72,7 +72,7 @@ sub convert {
 	$s =~ s{($expr)\.WaitInterrupt\(([^,()]+(?:\(\))?), }{admin.WaitInterrupt($2, $1, }g if $s !~ /Boards?\./;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{Logger: (.*)\}\)}{nfcomms.Open($1, $2, nfcomms.WithLogger($3))}g;
 	if ($s =~ /\bctx\b/ && $s =~ /\.Fabric\(\)/) {
-		$s =~ s{\b(?=\w*[fF](?:abric)?(?:\(\))?\.)($expr(?:\(\))?\.)(State|Route|CutLink|KillNode|SilenceNode)\((?!ctx\b)(\)?)}{"$1$2(ctx" . ($3 || ', ')}ge;
+		$s =~ s{\b(?=\w*[fF](?:abric)?(?:\(\))?\.)($expr(?:\(\))?\.)(State|Route|CutLink|KillNode|SilenceNode)\((?!ctx\b|context\.|\w+\.Context\()(\)?)}{"$1$2(ctx" . ($3 || ', ')}ge;
 	}
 	$s =~ s{($expr)\.Node($p)}{
 		my ($dev, $all, @args) = ($1, $2, args($2));
@@ -94,7 +94,8 @@ sub convert {
 	$s =~ s{\bnfcomms\.(Log|Telemetry|Time|CLS|CTM|IMEM|EMEM|Devices|Found|Memory|Half)\b}{admin.$1}g;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin fabric)) {
-		next if $s =~ m{pkg/nfcomms/$sub"} || $before =~ /(?<!\.)\b$sub\.[A-Z]/ || $s !~ /\b$sub\.[A-Z]/;
+		my ($then, $now) = map { scalar(() = /(?<!\.)\b$sub\.[A-Z]/g) } $before, $s;
+		next if $s =~ m{pkg/nfcomms/$sub"} || $now <= $then;
 		$s =~ s{\t$nf"\n}{\t$nf"\n\t$nf/$sub"\n};
 	}
 	$s =~ s{\t$nf"\n}{} if $s !~ /\bnfcomms\.\w/ && $before =~ /\bnfcomms\.\w/;
@@ -110,7 +111,7 @@ for my $file (@ARGV) {
 	my $line = 0;
 	for (split /\n/, $s) {
 		$line++;
-		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.Board\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
+		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.Board\b|nfcomms\/(?:pkg\/fabric|spec\/search)"|\bgroup\.(?:Register|Exchanger|Step|Link|Frame)\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
 		print "$file:$line: by hand, see CHANGELOG.md: $_\n";
 		$wrong = 1;
 	}
