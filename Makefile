@@ -165,6 +165,10 @@ test-packages: deps-build ## the packages in a booted Debian, the image in a con
 	@deploy/container/check.sh bin/packages
 	@deploy/dkms/check.sh
 
+.PHONY: test-kubernetes
+test-kubernetes: deps-build bin/testrun ## the manifests, rendered and held to the types of Kubernetes, which are built the first time
+	@$(RUNNER) "go kubernetes: cd test/kubernetes && GOWORK=off $(GO) test -vet=off -count=1 -timeout 10m -json ./..."
+
 .PHONY: licenses
 licenses: deps-build ## write the licences of all that the programs link
 	@scripts/licenses.sh
