@@ -205,7 +205,7 @@ func TestRunUnwinds(t *testing.T) {
 		require.ErrorIs(t, err, ErrWithdrawn)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Eventually(t, func() bool { // the rest may go on behind a call whose context has ended
-			return len(d.Channels()) == 0 && d.Stats().Channels == 0
+			return len(d.channels()) == 0 && d.Stats().Channels == 0
 		}, time.Minute, time.Millisecond)
 		nothingRuns(t, d)
 	}

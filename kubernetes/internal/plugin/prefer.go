@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfcomms/nfcomms/internal/topology"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 
 // farAway is the distance of devices of two NUMA nodes, more than a fabric has hops.
@@ -20,8 +20,8 @@ const farAway = 1 << 20
 type placed struct {
 	id    string
 	numa  int64 // -1: unknown
-	torus fabric.Torus
-	node  fabric.Node
+	torus topology.Torus
+	node  topology.Node
 	known bool // torus and node are
 }
 
@@ -38,7 +38,7 @@ func (a *placed) distance(b *placed) (d int) {
 }
 
 // hops counts the links of a shortest way between two nodes of a torus.
-func hops(t fabric.Torus, a, b fabric.Node) int {
+func hops(t topology.Torus, a, b topology.Node) int {
 	one := func(n, from, to int) int {
 		d := max(from-to, to-from)
 		return min(d, n-d)
@@ -135,8 +135,8 @@ type places struct {
 // place is what a device said in an epoch.
 type place struct {
 	epoch uint32
-	torus fabric.Torus
-	node  fabric.Node
+	torus topology.Torus
+	node  topology.Node
 	known bool
 }
 
@@ -169,10 +169,10 @@ func (p *places) ask(ctx context.Context, o *offer) place {
 		return at // asked again next time
 	}
 	if err == nil {
-		at.torus, err = fabric.ParseTorus(f.GetTorus())
+		at.torus, err = topology.ParseTorus(f.GetTorus())
 	}
 	if err == nil {
-		at.node, err = fabric.ParseNode(f.GetNode())
+		at.node, err = topology.ParseNode(f.GetNode())
 	}
 	at.known = err == nil
 	p.mu.Lock()

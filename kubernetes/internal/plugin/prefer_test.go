@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
-	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/internal/topology"
 )
 
 // TestPreferred: devices of one NUMA node that are neighbours in their fabric, and of two groups the
@@ -71,15 +71,15 @@ func TestPreferred(t *testing.T) {
 
 // TestHops: the shorter way around each ring.
 func TestHops(t *testing.T) {
-	torus, err := fabric.ParseTorus("4x3x1")
+	torus, err := topology.ParseTorus("4x3x1")
 	require.NoError(t, err)
 	for _, c := range []struct {
 		a, b string
 		want int
 	}{{"0.0.0", "0.0.0", 0}, {"0.0.0", "3.0.0", 1}, {"0.0.0", "2.0.0", 2}, {"3.2.0", "0.0.0", 2}, {"1.1.0", "3.2.0", 3}} {
-		a, err := fabric.ParseNode(c.a)
+		a, err := topology.ParseNode(c.a)
 		require.NoError(t, err)
-		b, err := fabric.ParseNode(c.b)
+		b, err := topology.ParseNode(c.b)
 		require.NoError(t, err)
 		require.Equal(t, c.want, hops(torus, a, b), "%s to %s", c.a, c.b)
 	}
