@@ -176,7 +176,7 @@ func TestThousandPods(t *testing.T) {
 	}
 	k.release("pod999")
 	require.Empty(t, k.taken)
-	require.Equal(t, before, openFiles(t))
+	require.LessOrEqual(t, openFiles(t), before) // connections of the registrations may have closed since
 	_, _, err := k.admit("all", ResourceDevice, 4)
 	require.NoError(t, err)
 	_, _, err = k.admit("more", ResourceDevice, 1)
