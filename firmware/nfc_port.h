@@ -259,13 +259,13 @@ void nfc_island_run(struct nfc_device *dev, uint32_t island);
  * rest. Processes that are not prompt are left to that. Returns the other
  * owner, which will check for new messages once more, or NFC_OWNER_NONE: it ran
  * here. Answers
- * that a sleeping call waits for ring no doorbell then: bit i of unheard asks the
+ * that a sleeping call waits for ring no doorbell then: bit i of undrained asks the
  * caller to drain the island's i-th mailbox. Any thread, until nfc_device_fini().
  */
 enum nfc_owner { NFC_OWNER_NONE, NFC_OWNER_THREAD, NFC_OWNER_CALL };
 
 enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t island,
-				 uint64_t *unheard);
+				 uint64_t *undrained);
 /*
  * The process that an island runs, and the last moment at which the island
  * served any.
@@ -336,7 +336,7 @@ bool nfc_joint_asked(struct nfc_joint *joint, struct nfc_joined *out);
 void nfc_joint_joined(struct nfc_joint *joint, const struct nfc_joined *answer);
 struct nfc_joint_rings nfc_joint_rings(struct nfc_joint *joint);
 /* There are slots in `in`. */
-void nfc_joint_came(struct nfc_joint *joint);
+void nfc_joint_received(struct nfc_joint *joint);
 /*
  * The other end was lost without a notice: close this end, after its received
  * slots.
@@ -350,7 +350,7 @@ int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len)
 void nfc_joint_drop(struct nfc_joint *joint);
 
 /* A process elsewhere connects to a host that listens. */
-struct nfc_visit {
+struct nfc_far_guest {
 	struct nfc_whose from; /* the host of that process */
 	struct nfc_whose to; /* the host that it connects to */
 	uint32_t node; /* address of the node that it is at */
@@ -363,11 +363,11 @@ struct nfc_visit {
  * answer has its owner for h2d and its home for d2h. -NFC_ENOTARGET: that host
  * has no such listener.
  */
-int nfc_visit_ask(struct nfc_device *dev, uint32_t host,
-		  const struct nfc_visit *visit, struct nfc_joint **joint,
-		  uint32_t *index);
+int nfc_far_guest_ask(struct nfc_device *dev, uint32_t host,
+		      const struct nfc_far_guest *guest,
+		      struct nfc_joint **joint, uint32_t *index);
 /* Was the host notified of the process? It then has to connect to it. */
-bool nfc_visit_told(struct nfc_joint *joint);
+bool nfc_far_guest_notified(struct nfc_joint *joint);
 
 /*
  * Move one waiting DMA piece on the calling thread; 1 if there was one. Any

@@ -33,7 +33,7 @@ func (c *channel) BeginSendInd(ctx context.Context, data []byte) bool {
 func (c *channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
 	h := &c.send
 	x := h.xfer
-	if !h.spinFor(news) && !wait {
+	if !h.spinFor(events) && !wait {
 		return false, nil
 	}
 	err = h.awaitTaken(ctx, x)
@@ -65,7 +65,7 @@ func (c *channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (en
 	h := &c.recv
 	x := h.xfer
 	if !h.voided {
-		if !h.spinFor(news) && !wait {
+		if !h.spinFor(events) && !wait {
 			return false, nil
 		}
 		err = h.endEager(ctx, x)

@@ -93,7 +93,7 @@ func (c *channel) close(halves uint32) error {
 		return nil
 	}
 	if err == nil {
-		h.escalate(news) // a lost device has no subscription either
+		h.escalate(events) // a lost device has no subscription either
 	}
 	c.ep.dev.retire(c)
 	return nil

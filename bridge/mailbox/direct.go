@@ -105,7 +105,7 @@ func (h *sender) give(ctx context.Context, hd abi.Header, s *abi.Slot, before ui
 	if err := h.present(ctx, hd, s, before); err != nil {
 		return err
 	}
-	if h.spinFor(news) {
+	if h.spinFor(events) {
 		h.record.Load().Answered()
 		return h.outcome(nil)
 	}
@@ -127,10 +127,10 @@ func (h *sender) present(ctx context.Context, hd abi.Header, s *abi.Slot, before
 // parkOffer sleeps until the message is taken, or withdraws it.
 func (h *sender) parkOffer(ctx context.Context) error {
 	h.waitForTarget(1)
-	ended := h.await(ctx.Done(), nil, news|askFlag, shutAny)
+	ended := h.await(ctx.Done(), nil, events|askFlag, shutAny)
 	h.waitForTarget(-1)
 	switch shut := h.shut.Load(); {
-	case h.word.Load()&news != 0:
+	case h.word.Load()&events != 0:
 		return h.outcome(nil)
 	case shut&shutDown != 0:
 		return h.err()
@@ -150,11 +150,11 @@ func (h *sender) withdraw(cause error) error {
 		return h.outcome(cause)
 	}
 	if err := h.putNote(abi.TypeWithdraw, h.id()); err != nil {
-		h.await(nil, nil, news, shutDown)
-	} else if !h.escalate(news) {
+		h.await(nil, nil, events, shutDown)
+	} else if !h.escalate(events) {
 		return h.err()
 	}
-	if h.word.Load()&news == 0 {
+	if h.word.Load()&events == 0 {
 		return h.err()
 	}
 	return h.outcome(cause)
@@ -232,7 +232,7 @@ func (h *sender) tryOffer(msg []byte) (bool, error) {
 	case putDead:
 		return false, h.mailbox.ep.err()
 	}
-	if !h.spinFor(news) && !h.escalate(news) {
+	if !h.spinFor(events) && !h.escalate(events) {
 		return false, h.err()
 	}
 	err := h.whyRefused(h.outcome(errNotReady))

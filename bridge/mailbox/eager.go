@@ -36,7 +36,7 @@ func (h *sender) offerEager(ctx context.Context, x *transfer) error {
 	if err := h.presentEager(ctx, x); err != nil {
 		return err
 	}
-	h.spinFor(news)
+	h.spinFor(events)
 	return h.awaitTaken(ctx, x)
 }
 
@@ -52,7 +52,7 @@ func (h *sender) presentEager(ctx context.Context, x *transfer) error {
 // awaitTaken waits until the target took what presentEager gave, or withdraws it. Must hold queue.
 func (h *sender) awaitTaken(ctx context.Context, x *transfer) error {
 	var err error
-	if h.word.Load()&news != 0 {
+	if h.word.Load()&events != 0 {
 		err = h.outcome(nil)
 	} else {
 		err = h.parkOffer(ctx)
@@ -137,7 +137,7 @@ func (h *receiver) giveEager(x *transfer) error {
 func (h *receiver) awaitEager(ctx context.Context, x *transfer) error {
 	defer x.clock.stop()
 	for {
-		late := !h.spinFor(news) && h.awaitPages(ctx, x)
+		late := !h.spinFor(events) && h.awaitPages(ctx, x)
 		e, shut := eventOf(h.word.Load()), h.shut.Load()
 		switch {
 		case e == proto.EventProgress: // the pages answer an offer that they crossed
@@ -156,14 +156,14 @@ func (h *receiver) awaitEager(ctx context.Context, x *transfer) error {
 	}
 }
 
-// awaitPages sleeps until there is news of the pages that the device has; true if a step of the
+// awaitPages sleeps until there are events of the pages that the device has; true if a step of the
 // stall clock passed first. A device that has offered the transfer owes its end, one that has not
 // may wait for ever. Must hold queue.
 func (h *receiver) awaitPages(ctx context.Context, x *transfer) bool {
 	if stateOf(h.word.Load()) == proto.StateGiven {
-		return h.await(ctx.Done(), x.clock.ticks(h.mailbox.ep.stall), news, shutAny)
+		return h.await(ctx.Done(), x.clock.ticks(h.mailbox.ep.stall), events, shutAny)
 	}
-	h.await(ctx.Done(), nil, news, shutAny)
+	h.await(ctx.Done(), nil, events, shutAny)
 	return false
 }
 
@@ -173,7 +173,7 @@ func (h *receiver) takeBack(ctx context.Context, x *transfer, cause error) error
 	if _, posted := h.act(proto.PutWithdraw); posted {
 		_ = h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is lost
 	}
-	for h.escalate(news) {
+	for h.escalate(events) {
 		e := eventOf(h.word.Load())
 		if e != proto.EventProgress {
 			return h.ended(ctx, x, e, cause)

@@ -15,7 +15,7 @@ const (
 	standMask  = 1<<proto.StandBits - 1
 	eventShift = proto.StandBits
 	eventMask  = 1<<4 - 1
-	news       = eventMask << eventShift // what a caller waits for
+	events     = eventMask << eventShift // what a caller waits for
 	parkedFlag = 1 << 11                 // the caller sleeps: a token wakes it
 	askFlag    = 1 << 12                 // h2d: the audit wants to know whether the device has the offer
 	countShift = 16
@@ -31,7 +31,7 @@ func countOf(w uint64) uint64      { return w >> countShift }
 
 // wordAfter returns the word that follows a step, with an event.
 func wordAfter(w uint64, p proto.Step, e proto.Event) uint64 {
-	to := w&^(standMask|news) | uint64(p.From(standOf(w))) | uint64(e)<<eventShift
+	to := w&^(standMask|events) | uint64(p.From(standOf(w))) | uint64(e)<<eventShift
 	if p.Advances() {
 		to += 1 << countShift
 	}
@@ -161,7 +161,7 @@ func (m *machine) unbegin(before uint64) { m.word.Store(before) }
 func (m *machine) seen(e proto.Event) {
 	for {
 		w := m.word.Load()
-		if eventOf(w) != e || m.word.CompareAndSwap(w, w&^news) {
+		if eventOf(w) != e || m.word.CompareAndSwap(w, w&^events) {
 			return
 		}
 	}
@@ -226,7 +226,7 @@ func (m *machine) stamp(e proto.Event, s *abi.Slot) {
 	}
 }
 
-// followLocked moves the half on from w, and wakes the caller for news; false if the word has
+// followLocked moves the half on from w, and wakes the caller for events; false if the word has
 // changed since. Must hold rx.
 func (m *machine) followLocked(w uint64, p proto.Step) bool {
 	e := eventAfter(w, p.Event())
@@ -247,7 +247,7 @@ func (m *machine) followLocked(w uint64, p proto.Step) bool {
 func (m *machine) overLocked() {
 	for {
 		w := m.word.Load()
-		if m.word.CompareAndSwap(w, w&^news|uint64(proto.EventOver)<<eventShift) {
+		if m.word.CompareAndSwap(w, w&^events|uint64(proto.EventOver)<<eventShift) {
 			break
 		}
 	}

@@ -25,7 +25,7 @@ func TestVoidPagesAreNews(t *testing.T) {
 			require.True(t, m.followLocked(w, protocol.Step(abi.D2H, standOf(w), in)))
 		}
 		require.NotEqual(t, proto.StatePosted, stateOf(m.word.Load()))
-		require.NotZero(t, m.word.Load()&news)
+		require.NotZero(t, m.word.Load()&events)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestQuestionsAreNoNews(t *testing.T) {
 		for _, in := range ends {
 			w := m.word.Load()
 			require.True(t, m.followLocked(w, protocol.Step(abi.D2H, standOf(w), in)))
-			require.NotZero(t, m.word.Load()&news)
+			require.NotZero(t, m.word.Load()&events)
 		}
 		w := m.word.Load()
 		asks := protocol.Step(abi.D2H, standOf(w), proto.TakeAsk)

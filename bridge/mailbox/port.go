@@ -49,9 +49,9 @@ type Runner interface {
 	// Run runs an island until it has nothing to do, some tens of microseconds
 	// at most. ran is false if somebody else runs it, who will look for new
 	// messages once more; thread, if that is the device's own. No doorbell rings for what it answers to calls that
-	// sleep: bit i of unheard is set if the i-th mailbox of the island must be
+	// sleep: bit i of undrained is set if the i-th mailbox of the island must be
 	// drained. It is called by calls alone: none is left at Restart and Close.
-	Run(island int) (unheard uint64, ran, thread bool)
+	Run(island int) (undrained uint64, ran, thread bool)
 }
 
 // Stager is a Port whose device reaches only memory that the port itself gives for

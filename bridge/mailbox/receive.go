@@ -86,10 +86,10 @@ func (h *receiver) claimOffer(ctx context.Context) error {
 		if shut&shutPeer != 0 {
 			return h.err()
 		}
-		if h.spinFor(news) {
+		if h.spinFor(events) {
 			continue
 		}
-		if h.await(ctx.Done(), nil, news, shutAny) {
+		if h.await(ctx.Done(), nil, events, shutAny) {
 			return &bridge.WithdrawnError{Cause: ctx.Err()}
 		}
 	}

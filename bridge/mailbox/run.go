@@ -74,13 +74,13 @@ func (b *mailbox) run() bool {
 	if b.runner == nil {
 		return false
 	}
-	unheard, ran, thread := b.runner.Run(b.island)
+	undrained, ran, thread := b.runner.Run(b.island)
 	if thread {
 		b.runs.meet()
 	}
 	first := b.island * int(b.ep.Hello.Mailboxes/b.ep.Hello.Islands)
-	for ; unheard != 0; unheard &= unheard - 1 {
-		b.ep.mailboxes[first+bits.TrailingZeros64(unheard)].drain()
+	for ; undrained != 0; undrained &= undrained - 1 {
+		b.ep.mailboxes[first+bits.TrailingZeros64(undrained)].drain()
 	}
 	return ran
 }

@@ -356,15 +356,15 @@ func (x *transfer) run(ctx context.Context) error {
 	}
 }
 
-// awaitMove sleeps until there is news of the transfer; true if ctx ended or a step
+// awaitMove sleeps until there are events of the transfer; true if ctx ended or a step
 // of the stall clock passed first. Must hold queue.
 func (x *transfer) awaitMove(ctx context.Context) bool {
 	if x.due() {
-		return x.h.await(ctx.Done(), x.clock.ticks(x.h.mailbox.ep.stall), news|askFlag, shutAny)
+		return x.h.await(ctx.Done(), x.clock.ticks(x.h.mailbox.ep.stall), events|askFlag, shutAny)
 	}
 	x.h.waitForTarget(1)
 	defer x.h.waitForTarget(-1)
-	return x.h.await(ctx.Done(), nil, news|askFlag, shutAny)
+	return x.h.await(ctx.Done(), nil, events|askFlag, shutAny)
 }
 
 // whole reports whether the offer brought all lists with it.
@@ -434,22 +434,22 @@ func (x *transfer) looks() int {
 	return assistIdle * int(min(1+x.ledger.Cut.Size/assistBytes, assistMost))
 }
 
-// assist waits for news of the transfer and moves DMA pieces meanwhile, as long
+// assist waits for events of the transfer and moves DMA pieces meanwhile, as long
 // as there are some; false when it is time to park. Must hold queue.
 func (x *transfer) assist(ctx context.Context) bool {
 	if x.ledger.Cut.Size < assistFrom {
-		return x.h.spinFor(news)
+		return x.h.spinFor(events)
 	}
 	port, polls := x.h.mailbox.ep.dev.port, min(x.h.spin.full, assistPolls)
 	for idle, most := 1, x.looks(); idle < most; idle++ {
-		if x.h.pollFor(news, polls) || x.h.shut.Load() != 0 || ctx.Err() != nil {
+		if x.h.pollFor(events, polls) || x.h.shut.Load() != 0 || ctx.Err() != nil {
 			return true
 		}
 		switch {
 		case port.Assist():
 			idle = 0
 		case polls == 0:
-			return x.h.mailbox.run() && x.h.pollFor(news, 1)
+			return x.h.mailbox.run() && x.h.pollFor(events, 1)
 		case idle%assistYields == 0 && !x.h.mailbox.run():
 			port.Yield()
 		}
@@ -471,12 +471,12 @@ func (x *transfer) abort(cause error) error {
 	}
 	err := x.h.putNote(abi.TypeAbort, x.id)
 	if err != nil {
-		x.h.await(nil, nil, news, shutDown)
-	} else if !x.h.escalate(news) {
+		x.h.await(nil, nil, events, shutDown)
+	} else if !x.h.escalate(events) {
 		err = x.h.err()
 	}
 	switch w := x.h.word.Load(); {
-	case w&news == 0:
+	case w&events == 0:
 		return x.stopped(err)
 	case eventOf(w) == proto.EventDelivered:
 		return nil

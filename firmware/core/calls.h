@@ -154,8 +154,8 @@ struct nfc_relay_end *nfc_relay_other(const struct nfc_relay_end *end);
  * Post events to the other end, if there is one; or call this end's island
  * again.
  */
-void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news);
-void nfc_relay_hear(struct nfc_relay_end *end);
+void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t events);
+void nfc_relay_forward(struct nfc_relay_end *end);
 /* Offer the channel's parked message or transfer to the other host. */
 void nfc_relay_offer(struct nfc_channel *ch);
 /* The host has answered what the other one offered. */
@@ -193,7 +193,7 @@ bool nfc_relay_unqueue(struct nfc_relay *relay);
  * Make a process the guest of the target that its host's end has; it is not
  * opened yet.
  */
-void nfc_guest_lay(struct nfc_relay *relay, struct nfc_process *p);
+void nfc_guest_init(struct nfc_relay *relay, struct nfc_process *p);
 /*
  * A guest's channel is over at its host, which may reuse the target. The
  * process keeps its own part of the channel.
@@ -225,7 +225,7 @@ void nfc_guest_meet(struct nfc_relay *relay);
  */
 void nfc_way_leave(struct nfc_relay *relay);
 /* End the queued relay of a guest at another node. On its island. */
-void nfc_visitor_leave(struct nfc_relay *relay);
+void nfc_far_guest_leave(struct nfc_relay *relay);
 
 /* ---- half.c: messages about a half, its subscription, its end ---- */
 
@@ -276,8 +276,8 @@ void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
 void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 			enum nfc_direction direction, uint64_t size);
 /* The same without a process: of a relay. */
-void nfc_transfer_lay(struct nfc_transfer *t, struct nfc_channel *ch,
-		      enum nfc_direction direction, uint64_t size);
+void nfc_transfer_init(struct nfc_transfer *t, struct nfc_channel *ch,
+		       enum nfc_direction direction, uint64_t size);
 /* Its pages are known, and all there are. */
 void nfc_transfer_pages(struct nfc_transfer *t, const struct nfc_pages *pages);
 /* Its other host has a while to do what a device would do at once. */
@@ -301,7 +301,7 @@ void nfc_transfer_kick(struct nfc_transfer *t);
 /* ---- offer.c: what the host offers, parked, accepted or given back ---- */
 
 /* Why an offer of the host cannot even be parked. */
-enum nfc_status nfc_unwelcome(const struct nfc_channel *ch);
+enum nfc_status nfc_refusal(const struct nfc_channel *ch);
 void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 	      enum nfc_half_state state, uint64_t timeout_ns);
 void nfc_unpark(struct nfc_channel *ch);
@@ -343,7 +343,7 @@ void nfc_on_answer(struct nfc_channel *ch, const struct nfc_slot *slot);
 void nfc_on_note(struct nfc_channel *ch, const struct nfc_slot *slot);
 void nfc_on_close(struct nfc_channel *ch, const struct nfc_slot *slot);
 /* The other end of a channel has closed both halves. */
-void nfc_other_gone(struct nfc_channel *ch);
+void nfc_other_closed(struct nfc_channel *ch);
 
 /* ---- channel.c: what processes call; manager.c: what the host sends ---- */
 
@@ -365,7 +365,7 @@ int nfc_read_joint(struct nfc_island *island, void *rings);
 /* The same, within such a call. */
 void nfc_take_joint(struct nfc_rings *rings);
 
-/* ---- hear.c: events that an end of a channel between hosts receives ---- */
+/* ---- forward.c: events that an end of a channel between hosts receives ---- */
 
 /*
  * Handle the events of an end, a struct nfc_relay_end. A struct nfc_call's fn.
@@ -397,8 +397,8 @@ void nfc_guest_alone(struct nfc_channel *ch);
 uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
 			  uint32_t count);
 /* Initialize a channel of this island for its first subscriber. */
-void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
-		     uint32_t id);
+void nfc_channel_init(struct nfc_island *island, struct nfc_host *host,
+		      uint32_t id);
 int nfc_process_start(struct nfc_island *island, void *arg);
 void nfc_process_stop(struct nfc_process *p);
 /* Stop process id, which p is or was, as soon as its island answers. Any island. */
@@ -442,8 +442,9 @@ int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
 /*
  * The same for a process of another node, whose host has no end at this node.
  */
-int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
-		      const struct nfc_island *island, struct nfc_relay *relay);
+int nfc_far_guest_queue(struct nfc_listener *l, const struct nfc_whose *whose,
+			const struct nfc_island *island,
+			struct nfc_relay *relay);
 /*
  * May a host have one more relay to another host? 0, or a negated status where
  * a limit is reached. Must hold the device's lock.
@@ -451,8 +452,8 @@ int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
 int nfc_relays_bound(const struct nfc_device *dev, const struct nfc_host *from,
 		     const struct nfc_host *to);
 /* Initialize an end of a relay for a host. */
-void nfc_relay_lay(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
-		   const struct nfc_island *island);
+void nfc_relay_init(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
+		    const struct nfc_island *island);
 /* Give the end a channel of its host. On its island. */
 void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target);
 /* Are they one host? */
@@ -470,24 +471,24 @@ struct nfc_joint *nfc_joint_take(struct nfc_host *host);
  * Initialize it with this end here, on an island, and the other end at another
  * node.
  */
-void nfc_joint_lay_far(struct nfc_joint *joint, uint32_t end,
-		       struct nfc_host *host, const struct nfc_island *island,
-		       int (*read)(struct nfc_island *island, void *rings));
+void nfc_joint_init_far(struct nfc_joint *joint, uint32_t end,
+			struct nfc_host *host, const struct nfc_island *island,
+			int (*read)(struct nfc_island *island, void *rings));
 /* Wait for the answer of the other node: 0 or a negated status. */
 int nfc_joint_await(struct nfc_process *self);
 /* channel_connect() to a process, here or there. */
 int nfc_join(struct nfc_process *self, uint64_t id, bool there,
 	     struct nfc_channel **ch);
 
-/* ---- visit.c: channels that processes open, also to listening hosts ---- */
+/* ---- guest.c: channels that processes open, also to listening hosts ---- */
 
 /*
  * Connect the host of a process, at the process's node, to a guest at it. id is
  * the full id of its listener, number the one that the listener's node was
  * sent. The control service opens *target.
  */
-int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
-		uint64_t *target);
+int nfc_guest_connect(struct nfc_process *self, uint64_t id, uint64_t number,
+		      uint64_t *target);
 
 /* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
 

@@ -104,7 +104,7 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	c->b = nfc_d2h(ch)->next;
 	c->c = ch->generation;
 	if (end)
-		nfc_relay_hear(end);
+		nfc_relay_forward(end);
 	return 0;
 }
 

@@ -417,7 +417,7 @@ void nfc_host_detach(struct nfc_device *dev, uint32_t index)
 	const struct nfc_port *port = dev->port;
 	bool busy = true;
 
-	atomic_store(&host->gone, true);
+	atomic_store(&host->detaching, true);
 	while (busy && !atomic_load(&dev->halt)) {
 		busy = false;
 		for (uint32_t i = 0; i < dev->config.islands; i++)

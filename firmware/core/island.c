@@ -119,7 +119,7 @@ static bool serve_rings(struct nfc_island *island, struct nfc_share *share)
 
 		if (!nfc_rings_pending(&share->rings[i]))
 			continue;
-		if (nfc_gone(share->host))
+		if (nfc_is_detaching(share->host))
 			break;
 		taken = nfc_read_manager(&share->rings[i]);
 		island->stalled |= !taken; /* it waits for d2h room */
@@ -437,14 +437,14 @@ static bool assist_passes(struct nfc_island *island)
 }
 
 enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
-				 uint64_t *unheard)
+				 uint64_t *undrained)
 {
 	struct nfc_island *island = &dev->islands[index];
 	const struct nfc_port *port = dev->port;
 	enum nfc_owner other = NFC_OWNER_THREAD;
 	bool more = false;
 
-	*unheard = 0;
+	*undrained = 0;
 	if (!atomic_load(&dev->halt) && dev->config.hosts == 1)
 		other = own(island, NFC_OWNER_CALL);
 	if (other)
@@ -454,12 +454,12 @@ enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
 
 		island->assists++;
 		island->assisted = true;
-		island->unheard = 0;
+		island->undrained = 0;
 		busy = assist_passes(island);
 		if (!until)
 			until = island->now + ASSIST_NS;
 		late = island->now > until;
-		*unheard |= island->unheard;
+		*undrained |= island->undrained;
 		island->assisted = false;
 		more = let_go(island, busy);
 		if (!more || late || atomic_load(&island->left) == LEFT_WORK)

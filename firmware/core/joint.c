@@ -63,9 +63,9 @@ static void clear(struct nfc_joint *joint)
 	__builtin_memset((uint8_t *)joint + kept, 0, sizeof(*joint) - kept);
 }
 
-static void lay_end(struct nfc_joint *joint, uint32_t end,
-		    struct nfc_host *host, const struct nfc_island *island,
-		    int (*read)(struct nfc_island *island, void *rings))
+static void init_end(struct nfc_joint *joint, uint32_t end,
+		     struct nfc_host *host, const struct nfc_island *island,
+		     int (*read)(struct nfc_island *island, void *rings))
 {
 	joint->rings[end] = (struct nfc_rings){
 		.host = host,
@@ -86,21 +86,21 @@ static void lay_end(struct nfc_joint *joint, uint32_t end,
 	};
 }
 
-void nfc_joint_lay_far(struct nfc_joint *joint, uint32_t end,
-		       struct nfc_host *host, const struct nfc_island *island,
-		       int (*read)(struct nfc_island *island, void *rings))
+void nfc_joint_init_far(struct nfc_joint *joint, uint32_t end,
+			struct nfc_host *host, const struct nfc_island *island,
+			int (*read)(struct nfc_island *island, void *rings))
 {
 	clear(joint);
 	joint->far.used = true;
 	joint->far.here = end;
-	lay_end(joint, end, host, island, read);
+	init_end(joint, end, host, island, read);
 }
 
 /*
  * Initialize the end of a process that connects, before another thread can use
  * it.
  */
-static void lay_caller(const struct connection *c)
+static void init_caller(const struct connection *c)
 {
 	struct nfc_joint *joint = c->joint;
 
@@ -130,7 +130,7 @@ static int open_target(struct nfc_host *host, uint32_t target,
 	struct nfc_control control = { .a = target };
 	int rc;
 
-	if (nfc_gone(host))
+	if (nfc_is_detaching(host))
 		return -NFC_ECLOSED;
 	rc = nfc_channel_open(host, &control);
 	*j = (struct nfc_joined){ .h2d = control.a,
@@ -170,9 +170,9 @@ static int connect_here(struct nfc_island *island, void *arg)
 	if (rc)
 		return rc;
 	clear(joint);
-	lay_end(joint, 0, host, c->self->island, nfc_read_joint);
-	lay_end(joint, 1, host, island, nfc_read_joint);
-	lay_caller(c);
+	init_end(joint, 0, host, c->self->island, nfc_read_joint);
+	init_end(joint, 1, host, island, nfc_read_joint);
+	init_caller(c);
 	open_caller(&joint->caller, &j);
 	atomic_store(&joint->ends, 2);
 	move_target(host, joint, c->target);
@@ -182,7 +182,7 @@ static int connect_here(struct nfc_island *island, void *arg)
 /* ---- to another node ---- */
 
 /* Its process still waits for the answer, or has given up. */
-static void hear_answer(struct nfc_joint *joint)
+static void handle_answer(struct nfc_joint *joint)
 {
 	struct nfc_process *p = joint->caller.process;
 	uint32_t status = joint->far.joined.status;
@@ -214,8 +214,8 @@ static void answer(struct nfc_joint *joint)
 static void lose(struct nfc_channel *ch, struct nfc_rings *rings)
 {
 	rings->limit = rings->tail;
-	if (ch->rings == rings && ch->open && !nfc_gone(rings->host))
-		nfc_other_gone(ch);
+	if (ch->rings == rings && ch->open && !nfc_is_detaching(rings->host))
+		nfc_other_closed(ch);
 }
 
 /*
@@ -227,19 +227,19 @@ static int read_far(struct nfc_island *island, void *arg)
 	struct nfc_rings *rings = arg;
 	struct nfc_joint *joint = rings->joint;
 	struct nfc_channel *ch;
-	uint32_t news;
+	uint32_t events;
 
 	(void)island;
 	atomic_exchange(&joint->called[joint->far.here], 0); /* SYNC: joint */
-	news = atomic_exchange(&joint->far.news, 0);
-	if (news & NFC_NEWS_ASKED)
+	events = atomic_exchange(&joint->far.events, 0);
+	if (events & NFC_JOINT_ASKED)
 		answer(joint);
-	if (news & NFC_NEWS_JOINED)
-		hear_answer(joint);
+	if (events & NFC_JOINT_JOINED)
+		handle_answer(joint);
 	ch = joint->channel[joint->far.here];
 	if (ch)
 		nfc_take_joint(rings);
-	if (ch && news & NFC_NEWS_LOST)
+	if (ch && events & NFC_JOINT_LOST)
 		lose(ch, rings);
 	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
 	return NFC_AGAIN;
@@ -261,8 +261,8 @@ static int connect_there(const struct connection *c)
 	struct nfc_joint *joint = c->joint;
 	int rc;
 
-	nfc_joint_lay_far(joint, 0, self->host, self->island, read_far);
-	lay_caller(c);
+	nfc_joint_init_far(joint, 0, self->host, self->island, read_far);
+	init_caller(c);
 	for (int d = 0; d < 2; d++)
 		joint->caller.half[d].closed = NFC_CLOSED_DEVICE |
 					       NFC_CLOSED_OVER;
@@ -334,9 +334,10 @@ int nfc_joint_ask(struct nfc_device *dev, uint32_t index, uint32_t target,
 	joint = nfc_joint_take(host);
 	if (!joint)
 		return -NFC_ENOMEM;
-	nfc_joint_lay_far(joint, 1, host, nfc_island_of(host, target), read_far);
+	nfc_joint_init_far(joint, 1, host, nfc_island_of(host, target),
+			   read_far);
 	joint->far.target = target;
-	atomic_store(&joint->far.news, NFC_NEWS_ASKED);
+	atomic_store(&joint->far.events, NFC_JOINT_ASKED);
 	*out = joint;
 	*at = nfc_joint_index(joint);
 	nfc_joint_call(joint, 1);
@@ -351,16 +352,16 @@ bool nfc_joint_asked(struct nfc_joint *joint, struct nfc_joined *out)
 	return true;
 }
 
-static void notify(struct nfc_joint *joint, uint32_t news)
+static void notify(struct nfc_joint *joint, uint32_t events)
 {
-	atomic_fetch_or(&joint->far.news, news);
+	atomic_fetch_or(&joint->far.events, events);
 	nfc_joint_call(joint, joint->far.here);
 }
 
 void nfc_joint_joined(struct nfc_joint *joint, const struct nfc_joined *answer)
 {
 	joint->far.joined = *answer;
-	notify(joint, NFC_NEWS_JOINED);
+	notify(joint, NFC_JOINT_JOINED);
 }
 
 struct nfc_joint_rings nfc_joint_rings(struct nfc_joint *joint)
@@ -375,14 +376,14 @@ struct nfc_joint_rings nfc_joint_rings(struct nfc_joint *joint)
 	};
 }
 
-void nfc_joint_came(struct nfc_joint *joint)
+void nfc_joint_received(struct nfc_joint *joint)
 {
 	nfc_joint_call(joint, joint->far.here);
 }
 
 void nfc_joint_lost(struct nfc_joint *joint)
 {
-	notify(joint, NFC_NEWS_LOST);
+	notify(joint, NFC_JOINT_LOST);
 }
 
 bool nfc_joint_over(struct nfc_joint *joint)

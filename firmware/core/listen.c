@@ -11,15 +11,15 @@ void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target)
 {
 	struct nfc_channel *ch = &end->host->channels[target];
 
-	nfc_channel_lay(&end->host->dev->islands[end->island], end->host,
-			target);
+	nfc_channel_init(&end->host->dev->islands[end->island], end->host,
+			 target);
 	ch->relay = end;
 	end->ch = ch;
 	atomic_store(&end->bound, 1);
 }
 
-void nfc_relay_lay(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
-		   const struct nfc_island *island)
+void nfc_relay_init(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
+		    const struct nfc_island *island)
 {
 	struct nfc_relay_end *end = &relay->end[i];
 
@@ -143,7 +143,7 @@ static void line_up(struct nfc_listener *l, struct nfc_relay *relay)
 	relay->next = NULL;
 	relay->has_guest = false;
 	relay->ready = true;
-	relay->news = 0;
+	relay->event_word = 0;
 	relay->until = 0;
 	while (*last)
 		last = &(*last)->next;
@@ -161,22 +161,22 @@ int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
 	if (rc || !relay)
 		return rc ? rc : -NFC_ENOMEM;
 	atomic_store(&relay->ends, 2);
-	nfc_relay_lay(relay, 0, host, island);
-	nfc_relay_lay(relay, 1, l->host, island);
+	nfc_relay_init(relay, 0, host, island);
+	nfc_relay_init(relay, 1, l->host, island);
 	line_up(l, relay);
 	return 0;
 }
 
-int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
-		      const struct nfc_island *island, struct nfc_relay *relay)
+int nfc_far_guest_queue(struct nfc_listener *l, const struct nfc_whose *whose,
+			const struct nfc_island *island, struct nfc_relay *relay)
 {
 	if (crowds_before(l, NULL, whose))
 		return -NFC_EBUSY;
 	if (!relay || ends_of(island->dev, l->host) >= NFC_HOST_RELAYS)
 		return -NFC_ENOMEM;
 	atomic_store(&relay->ends, 1);
-	nfc_relay_lay(relay, 0, NULL, island);
-	nfc_relay_lay(relay, 1, l->host, island);
+	nfc_relay_init(relay, 0, NULL, island);
+	nfc_relay_init(relay, 1, l->host, island);
 	line_up(l, relay);
 	relay->whose = *whose;
 	relay->ready = false;
@@ -340,7 +340,7 @@ static int connect_host(struct nfc_island *island, void *arg)
 	struct nfc_listener *l;
 	int rc = -NFC_ENOTARGET;
 
-	if (nfc_gone(c->host))
+	if (nfc_is_detaching(c->host))
 		return -NFC_ECLOSED;
 	c->target = nfc_free_targets(island, c->host, 1);
 	nfc_lock(&dev->lock);
@@ -452,10 +452,10 @@ int nfc_listen(struct nfc_host *host, const struct nfc_control *c,
  * The word that the host gets about a waiting relay; 0: the target that it
  * gets.
  */
-static uint64_t news_of(const struct nfc_relay *relay)
+static uint64_t event_of(const struct nfc_relay *relay)
 {
 	return relay->has_guest ? relay->guest.id | NFC_ACCEPT_PROCESS :
-				  relay->news;
+				  relay->event_word;
 }
 
 /* The next relay in the queue; NULL: none. All: also one that is not ready. */
@@ -471,7 +471,7 @@ static struct nfc_relay *next_waiting(struct nfc_device *dev,
 		relay = relay->next;
 	if (relay)
 		nfc_relay_unqueue(relay);
-	*word = relay ? news_of(relay) : 0;
+	*word = relay ? event_of(relay) : 0;
 	l->offered = relay;
 	nfc_unlock(&dev->lock);
 	return relay;
@@ -481,13 +481,13 @@ static struct nfc_relay *next_waiting(struct nfc_device *dev,
  * The host was notified of a guest at another node and has a while to connect;
  * or it was not.
  */
-static void end_visitor(struct nfc_relay *relay, bool told)
+static void end_far_guest(struct nfc_relay *relay, bool notified)
 {
-	if (!told) {
-		nfc_visitor_leave(relay);
+	if (!notified) {
+		nfc_far_guest_leave(relay);
 		return;
 	}
-	atomic_store(&relay->way->far.told, true);
+	atomic_store(&relay->way->far.notified, true);
 	nfc_joint_notify(relay->way);
 }
 
@@ -509,7 +509,7 @@ static void end_offer_of(struct nfc_device *dev, struct nfc_listener *l,
 	if (!relay)
 		return;
 	if (relay->way && !relay->has_guest)
-		end_visitor(relay, taken);
+		end_far_guest(relay, taken);
 	else if (!taken && relay->has_guest)
 		nfc_guest_refuse(dev, relay);
 	else if (!taken)
@@ -619,7 +619,7 @@ static void leave(struct nfc_relay_end *end)
 	struct nfc_relay *relay = end->relay;
 
 	if (relay->way && !relay->has_guest)
-		nfc_visitor_leave(relay);
+		nfc_far_guest_leave(relay);
 	else if (!relay->has_guest)
 		nfc_relay_drop(end);
 	else if (end == relay->end)

@@ -78,7 +78,7 @@ static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 		nfc_drop(ch->rings->share);
 		return;
 	}
-	if (!admit(ch, nfc_unwelcome(ch)))
+	if (!admit(ch, nfc_refusal(ch)))
 		return;
 	if (direct_at_once(ch, slot, length))
 		return;
@@ -124,7 +124,7 @@ static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 		return;
 	}
 	status = eager ? nfc_eager_check(ch, slot, &pages) : check_begin(begin);
-	if (!admit(ch, status ? status : nfc_unwelcome(ch)))
+	if (!admit(ch, status ? status : nfc_refusal(ch)))
 		return;
 	if (eager && eager_at_once(ch, &pages))
 		return;
@@ -419,8 +419,8 @@ void nfc_take_joint(struct nfc_rings *rings)
 	struct nfc_channel *ch = joint->channel[rings != joint->rings];
 	struct nfc_slot slot;
 
-	while (!nfc_gone(rings->host) && ch->rings == rings && ch->open &&
-	       nfc_rings_take(rings, &slot)) {
+	while (!nfc_is_detaching(rings->host) && ch->rings == rings &&
+	       ch->open && nfc_rings_take(rings, &slot)) {
 		if (joint->far.used && !of_joint(&slot)) {
 			nfc_drop(rings->share);
 			continue;

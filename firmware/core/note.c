@@ -147,7 +147,7 @@ static void on_offer(struct nfc_channel *ch, uint64_t id)
 	 * A process that was just woken has its message, and sends READY when
 	 * it waits again.
 	 */
-	if ((half->waiter && !half->waiter->ready) || nfc_unwelcome(ch))
+	if ((half->waiter && !half->waiter->ready) || nfc_refusal(ch))
 		nfc_send_ready(ch);
 	else if (ch->relay)
 		nfc_relay_notify(ch->relay, NFC_RELAY_ASKED);
@@ -271,7 +271,7 @@ void nfc_on_close(struct nfc_channel *ch, const struct nfc_slot *slot)
 		close_halves(ch, close->halves);
 }
 
-void nfc_other_gone(struct nfc_channel *ch)
+void nfc_other_closed(struct nfc_channel *ch)
 {
 	close_halves(ch, 3);
 }

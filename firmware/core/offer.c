@@ -73,7 +73,7 @@ void nfc_unpark(struct nfc_channel *ch)
 	count_parked(ch, (uint64_t)-1);
 }
 
-enum nfc_status nfc_unwelcome(const struct nfc_channel *ch)
+enum nfc_status nfc_refusal(const struct nfc_channel *ch)
 {
 	if (!ch->process && !ch->relay)
 		return NFC_ECLOSED;

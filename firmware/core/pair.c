@@ -6,15 +6,15 @@
 #include "calls.h"
 
 /* The memory of a side is its end's, for lists, and for bytes on their way. */
-static void lay_side(struct nfc_relay_end *end, struct nfc_transfer *t,
-		     enum nfc_direction direction, uint64_t size)
+static void init_side(struct nfc_relay_end *end, struct nfc_transfer *t,
+		      enum nfc_direction direction, uint64_t size)
 {
 	uint64_t window = end->host->dev->config.window;
 	struct nfc_slot *queue = (void *)nfc_relay_at(end);
 
 	t->queue = queue + (direction == NFC_H2D ? 0 : window);
 	t->memory = (uint8_t *)(queue + 2 * window);
-	nfc_transfer_lay(t, end->ch, direction, size);
+	nfc_transfer_init(t, end->ch, direction, size);
 }
 
 /* The offer is taken. It counts as parked until it ends: its host waits so long. */
@@ -25,8 +25,8 @@ static void accept_pair(struct nfc_relay_end *from, struct nfc_relay_end *to)
 
 	nfc_unpark(ch);
 	nfc_count(ch->rings->share, NFC_COUNT_PARKED, 1);
-	lay_side(from, &from->give, NFC_H2D, begin->size);
-	lay_side(to, &to->take, NFC_D2H, begin->size);
+	init_side(from, &from->give, NFC_H2D, begin->size);
+	init_side(to, &to->take, NFC_D2H, begin->size);
 	from->give.follows = 1;
 	to->take.source = NFC_SOURCE_PEER;
 	from->give.peer = &to->take;

@@ -31,8 +31,8 @@ uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
 	return 0;
 }
 
-void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
-		     uint32_t id)
+void nfc_channel_init(struct nfc_island *island, struct nfc_host *host,
+		      uint32_t id)
 {
 	struct nfc_channel *ch = &host->channels[id];
 
@@ -113,7 +113,7 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 		struct nfc_channel *ch = &host->channels[p->first + i];
 
 		ch->process = p;
-		nfc_channel_lay(island, host, p->first + i);
+		nfc_channel_init(island, host, p->first + i);
 	}
 	return 0;
 }
@@ -193,7 +193,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 					     island->process_count, stack);
 	int rc;
 
-	if (nfc_gone(host))
+	if (nfc_is_detaching(host))
 		return -NFC_ECLOSED;
 	if (!p)
 		return -NFC_ENOMEM;

@@ -2,7 +2,7 @@
 /*
  * Channels between hosts: each host has an end at the device, on the island of
  * its channel. An end reports an event to the other by a bit in its word of
- * events and a call on its island; hear.c handles the events. Record 0086.
+ * events and a call on its island; forward.c handles the events. Record 0086.
  */
 #include <stddef.h>
 
@@ -23,16 +23,16 @@ static void post(struct nfc_device *dev, struct nfc_relay_end *end)
 	nfc_call_post(&dev->islands[end->island], &end->call);
 }
 
-void nfc_relay_hear(struct nfc_relay_end *end)
+void nfc_relay_forward(struct nfc_relay_end *end)
 {
 	post(end->host->dev, end);
 }
 
-void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news)
+void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t events)
 {
 	struct nfc_relay_end *to = nfc_relay_other(end);
 
-	atomic_fetch_or(&to->news, news);
+	atomic_fetch_or(&to->events, events);
 	if (atomic_load(&to->bound))
 		post(end->host->dev, to);
 }
@@ -65,8 +65,8 @@ void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status,
 
 void nfc_relay_give_up(struct nfc_relay_end *end)
 {
-	atomic_fetch_or(&end->news, NFC_RELAY_GONE);
-	nfc_relay_hear(end);
+	atomic_fetch_or(&end->events, NFC_RELAY_ENDED);
+	nfc_relay_forward(end);
 }
 
 /* ---- transfers ---- */
@@ -166,7 +166,7 @@ void nfc_relay_drop(struct nfc_relay_end *end)
 	if (end->ch)
 		end->ch->relay = NULL;
 	end->ch = NULL;
-	nfc_relay_notify(end, NFC_RELAY_GONE);
+	nfc_relay_notify(end, NFC_RELAY_ENDED);
 	nfc_lock(&dev->lock);
 	/* who was not accepted yet leaves its place to others */
 	alone = end == end->relay->end && nfc_relay_unqueue(end->relay);
@@ -190,7 +190,7 @@ static struct nfc_relay *relay_of(struct nfc_channel *ch)
 	return (void *)((uint8_t *)ch - offsetof(struct nfc_relay, guest));
 }
 
-void nfc_guest_lay(struct nfc_relay *relay, struct nfc_process *p)
+void nfc_guest_init(struct nfc_relay *relay, struct nfc_process *p)
 {
 	struct nfc_relay_end *end = &relay->end[1];
 
@@ -265,7 +265,7 @@ void nfc_way_leave(struct nfc_relay *relay)
 	atomic_fetch_sub(&joint->ends, 1); /* it may be another's from here on */
 }
 
-void nfc_visitor_leave(struct nfc_relay *relay)
+void nfc_far_guest_leave(struct nfc_relay *relay)
 {
 	struct nfc_device *dev = relay->end[1].host->dev;
 
@@ -336,7 +336,7 @@ void nfc_guest_end(struct nfc_channel *ch)
 	ch->process = NULL;
 	nfc_way_leave(relay);
 	if (relay->end[1].ch)
-		nfc_relay_notify(relay->end, NFC_RELAY_GONE);
+		nfc_relay_notify(relay->end, NFC_RELAY_ENDED);
 	nfc_lock(&dev->lock);
 	/* who was not accepted yet leaves its place to others */
 	alone = !ch->open && nfc_relay_unqueue(relay);
@@ -349,6 +349,6 @@ void nfc_guest_end(struct nfc_channel *ch)
 
 void nfc_guest_refuse(struct nfc_device *dev, struct nfc_relay *relay)
 {
-	atomic_fetch_or(&relay->end[0].news, NFC_RELAY_GONE);
+	atomic_fetch_or(&relay->end[0].events, NFC_RELAY_ENDED);
 	post(dev, &relay->end[0]);
 }

@@ -143,7 +143,7 @@ static void ring(const struct nfc_rings *rings)
 	const struct nfc_port *port = dev->port;
 
 	if (island->assisted) {
-		island->unheard |= 1ull << (rings - rings->share->rings);
+		island->undrained |= 1ull << (rings - rings->share->rings);
 		return;
 	}
 	island->rung++;
@@ -173,7 +173,7 @@ static uint64_t consumed(const struct nfc_rings *rings)
 bool nfc_rings_room(struct nfc_rings *rings)
 {
 	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1 ||
-	    nfc_gone(rings->host))
+	    nfc_is_detaching(rings->host))
 		return true;
 	if (rings->limit == NFC_UNMET && !find_d2h(rings))
 		return true;
@@ -310,7 +310,7 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	struct nfc_host *host = rings->host;
 	uint64_t header = nfc_header(type, length, host->epoch, id, ch->id);
 
-	if (nfc_gone(host))
+	if (nfc_is_detaching(host))
 		return;
 	header |= nfc_lap(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
 	store(rings, header, payload);

@@ -250,7 +250,7 @@ static int control(struct nfc_process *self, struct nfc_channel *ch,
 		return control_listen(self, c);
 	case NFC_CONTROL_CONNECT:
 		return nfc_id_has_node(c->a) ?
-			       nfc_welcome(self, c->a, c->b, &c->a) :
+			       nfc_guest_connect(self, c->a, c->b, &c->a) :
 			       nfc_connect(self, c);
 	case NFC_CONTROL_RUNNING:
 		c->b = nfc_process_running(self->host, c->a) != NULL;

@@ -134,7 +134,7 @@ struct nfc_transfer {
 	uint64_t cursor; /* list the next batch starts in */
 	uint64_t finished; /* lists moved */
 	uint64_t acked; /* lists the host knows to be finished … */
-	uint64_t told; /* … and bytes */
+	uint64_t reported; /* … and bytes */
 	uint64_t offset; /* bytes from the cursor's entry on already planned */
 	uint32_t entry; /* within the cursor's list */
 	uint32_t fault_index;
@@ -289,10 +289,10 @@ struct nfc_call {
 };
 
 /* Events of a joint whose other end is at another node. */
-enum nfc_joint_news {
-	NFC_NEWS_ASKED = 1, /* for its target */
-	NFC_NEWS_JOINED = 2, /* its process's call was answered */
-	NFC_NEWS_LOST = 4,
+enum nfc_joint_events {
+	NFC_JOINT_ASKED = 1, /* for its target */
+	NFC_JOINT_JOINED = 2, /* its process's call was answered */
+	NFC_JOINT_LOST = 4,
 };
 
 /* Such a joint, beside what each has. */
@@ -300,7 +300,7 @@ struct nfc_joint_far {
 	bool used; /* it is one */
 	uint32_t here; /* which end is this device's */
 	uint32_t target; /* that is asked for */
-	_Atomic uint32_t news; /* enum nfc_joint_news, ored */
+	_Atomic uint32_t events; /* enum nfc_joint_events, ored */
 	_Atomic bool answered; /* joined is there, at the target's node */
 	_Atomic bool over; /* the device has done with it */
 	struct nfc_joined joined;
@@ -310,8 +310,8 @@ struct nfc_joint_far {
 	uint64_t size, id;
 	/* Of a guest's way to a host at another node. */
 	struct nfc_relay *relay; /* NULL: it is over */
-	struct nfc_visit visit; /* at that node */
-	_Atomic bool told; /* … whose host is notified */
+	struct nfc_far_guest guest; /* at that node */
+	_Atomic bool notified; /* … whose host is notified */
 };
 
 /*
@@ -336,20 +336,20 @@ struct nfc_joint {
 };
 
 /* Events of an end of a relay. */
-enum nfc_relay_news {
+enum nfc_relay_events {
 	NFC_RELAY_ANSWERED = 1, /* its message, with a status */
 	NFC_RELAY_OFFERED = 2, /* a message of the other end, which is in `offer` */
 	NFC_RELAY_WITHDRAWN = 4, /* that one is withdrawn */
 	NFC_RELAY_ASKED = 8, /* the other host asks whether this one waits */
 	NFC_RELAY_READY = 16, /* the other host waits */
 	NFC_RELAY_CLOSED = 32, /* its h2d half, and d2h the bit above */
-	NFC_RELAY_GONE = 128, /* there is no other end any more: the last event */
+	NFC_RELAY_ENDED = 128, /* there is no other end any more: the last event */
 	NFC_RELAY_STOPPED = 256, /* but for a guest's: its process is to stop */
 };
 
 /*
  * An end of a relay, with a channel of its host. Of its island's owner, but for what the
- * other end puts: news, and what they are about.
+ * other end puts: events, and what they are about.
  */
 struct nfc_relay_end {
 	struct nfc_relay *relay;
@@ -367,7 +367,7 @@ struct nfc_relay_end {
 	struct nfc_call call; /* to handle the events */
 	_Atomic uint32_t bound; /* it has a channel */
 	_Atomic uint32_t called;
-	_Atomic uint32_t news; /* enum nfc_relay_news, ored */
+	_Atomic uint32_t events; /* enum nfc_relay_events, ored */
 	_Atomic uint32_t status; /* of the answer … */
 	uint64_t extra; /* … and its outstanding field */
 	_Atomic uint32_t back; /* number of the message that is withdrawn */
@@ -400,7 +400,7 @@ struct nfc_relay {
 	struct nfc_joint *way; /* NULL: there is none (any more) */
 	uint64_t listener; /* of the process's: its id, with the node */
 	bool awaits; /* … whose host may connect. Under the device's lock. */
-	uint64_t news; /* at the listener's node: the word that its host gets */
+	uint64_t event_word; /* at the listener's node: the word that its host gets */
 	struct nfc_whose whose; /* the host that is at the other end of the way */
 	bool ready; /* the listener's host may be notified of it */
 	uint64_t until; /* clock: the end of its wait for the host; 0: it may wait */
@@ -472,12 +472,12 @@ struct nfc_island {
 	struct nfc_process *ready_first, *ready_last;
 	struct nfc_channel *timed; /* parked offers with a deadline */
 	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
-	struct nfc_relay_end *relays; /* with news, and without room for them */
+	struct nfc_relay_end *relays; /* with events, and without room for them */
 	struct nfc_stack scheduler;
 	uint64_t now; /* clock as last read, some microseconds ago at most */
 	_Atomic uint64_t seen; /* the same, for other threads */
 	uint64_t timer; /* no process or offer is due before */
-	uint64_t unheard; /* mailboxes with an answer, which that call drains */
+	uint64_t undrained; /* mailboxes with an answer, which that call drains */
 	uint64_t rung; /* doorbells of hosts that it rang */
 	uint64_t assists; /* times that calls ran it */
 	bool assisted; /* a call runs it, not its thread */
@@ -545,7 +545,7 @@ struct nfc_host {
 	uint64_t user; /* likewise */
 	struct nfc_share *shares; /* one of each island */
 	uint8_t *memory[NFC_MEMORY_COUNT];
-	_Atomic bool gone; /* it is being detached: nothing reaches it */
+	_Atomic bool detaching; /* it is being detached: nothing reaches it */
 	_Atomic uint64_t
 		there; /* bus address of its own area; 0: it has none, or has not sent it */
 	_Atomic bool lost; /* that cannot be written any more */
@@ -702,9 +702,9 @@ static inline bool nfc_may_load(const struct nfc_host *host)
 }
 
 /* Is the host being detached? Then what is put is lost, and there always is room. */
-static inline bool nfc_gone(const struct nfc_host *host)
+static inline bool nfc_is_detaching(const struct nfc_host *host)
 {
-	return atomic_load_explicit(&host->gone, memory_order_relaxed);
+	return atomic_load_explicit(&host->detaching, memory_order_relaxed);
 }
 
 static inline uint64_t nfc_min(uint64_t a, uint64_t b)

@@ -12,7 +12,7 @@ static uint64_t stamp(const struct nfc_transfer *t)
 {
 	struct nfc_island *island = t->channel->island;
 
-	if (t->processed - t->told >= STAMP_BYTES)
+	if (t->processed - t->reported >= STAMP_BYTES)
 		nfc_read_clock(island);
 	return island->now;
 }
@@ -39,12 +39,12 @@ void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 	} u = { .ack = ack };
 
 	t->acked = t->finished;
-	t->told = t->processed;
+	t->reported = t->processed;
 	nfc_put(ch, type, NFC_PAYLOAD_SIZE, t->id, u.word);
 }
 
-static void lay_transfer(struct nfc_transfer *t, struct nfc_channel *ch,
-			 enum nfc_direction direction, uint64_t size)
+static void init_transfer(struct nfc_transfer *t, struct nfc_channel *ch,
+			  enum nfc_direction direction, uint64_t size)
 {
 	struct nfc_half *half = &ch->half[direction];
 
@@ -53,7 +53,7 @@ static void lay_transfer(struct nfc_transfer *t, struct nfc_channel *ch,
 	t->id = half->next - 1;
 	t->size = size;
 	t->received = t->planned = t->processed = 0;
-	t->lists = t->cursor = t->finished = t->acked = t->told = 0;
+	t->lists = t->cursor = t->finished = t->acked = t->reported = 0;
 	t->offset = 0;
 	t->entry = t->fault_index = 0;
 	t->direction = (uint8_t)direction;
@@ -66,10 +66,10 @@ static void lay_transfer(struct nfc_transfer *t, struct nfc_channel *ch,
 	ch->rings->share->active = t;
 }
 
-void nfc_transfer_lay(struct nfc_transfer *t, struct nfc_channel *ch,
-		      enum nfc_direction direction, uint64_t size)
+void nfc_transfer_init(struct nfc_transfer *t, struct nfc_channel *ch,
+		       enum nfc_direction direction, uint64_t size)
 {
-	lay_transfer(t, ch, direction, size);
+	init_transfer(t, ch, direction, size);
 	t->follows = t->greets = 0;
 	t->until = 0;
 }
@@ -83,7 +83,7 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 {
 	p->transfer.memory = p->buf;
 	p->wait = NFC_WAIT_MOVING;
-	lay_transfer(&p->transfer, ch, direction, size);
+	init_transfer(&p->transfer, ch, direction, size);
 }
 
 /*
@@ -228,7 +228,7 @@ uint64_t nfc_transfers_due(const struct nfc_share *share)
 static void stop_peer(struct nfc_transfer *t, enum nfc_status status)
 {
 	struct nfc_transfer *peer = t->peer;
-	bool gone = status == NFC_ERESET || status == NFC_ECLOSED;
+	bool closed = status == NFC_ERESET || status == NFC_ECLOSED;
 
 	if (t->follows && is_moved(peer)) {
 		if (status == NFC_ERESET)
@@ -238,7 +238,7 @@ static void stop_peer(struct nfc_transfer *t, enum nfc_status status)
 		return;
 	}
 	if (!peer->ending)
-		peer->ending = gone ? NFC_ECLOSED : NFC_EABORTED;
+		peer->ending = closed ? NFC_ECLOSED : NFC_EABORTED;
 	nfc_dma_stop(peer);
 }
 
@@ -381,7 +381,7 @@ static bool progress_due(const struct nfc_transfer *t)
 
 	return t->processed < t->size && !t->eager &&
 	       (t->finished - t->acked >= (nfc_by_rounds(t) ? 1 : half) ||
-		t->processed - t->told >= half * NFC_LIST_BYTES);
+		t->processed - t->reported >= half * NFC_LIST_BYTES);
 }
 
 static void account(struct nfc_transfer *t, const struct nfc_batch *b)

@@ -72,7 +72,7 @@ static void set_seed(struct nfc_link_end *l)
 static void forget(struct nfc_link_end *l)
 {
 	l->pending = (struct nfc_pending){ 0 };
-	l->heard = l->proven = l->echoed = false;
+	l->words_right = l->proven = l->echoed = false;
 	l->staged = l->since = 0;
 	l->test_step = 0;
 	l->test_words = l->test_left = 0;
@@ -151,7 +151,7 @@ static void check_aligned(struct nfc_link_end *l)
 		nfc_link_event(l, NFC_LINK_ALIGNED);
 }
 
-void nfc_align_came(struct nfc_link_end *l, struct nfc_word w)
+void nfc_align_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	if (l->state == NFC_LINK_DOWN)
 		return;
@@ -170,7 +170,7 @@ void nfc_align_came(struct nfc_link_end *l, struct nfc_word w)
 	check_aligned(l);
 }
 
-void nfc_align_ok_came(struct nfc_link_end *l, struct nfc_word w)
+void nfc_align_ok_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	if (l->state != NFC_LINK_ALIGN || (w.lo >> 16 & 0xffff) != l->session)
 		return;
@@ -193,11 +193,11 @@ struct nfc_word nfc_test_next(uint32_t *prbs)
 
 static void check_proven(struct nfc_link_end *l)
 {
-	if (l->state == NFC_LINK_TEST && l->heard && l->proven)
+	if (l->state == NFC_LINK_TEST && l->words_right && l->proven)
 		nfc_link_event(l, NFC_LINK_PROVEN);
 }
 
-void nfc_test_came(struct nfc_link_end *l, struct nfc_word w)
+void nfc_test_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
 
@@ -222,11 +222,11 @@ void nfc_test_word(struct nfc_link_end *l, struct nfc_word w)
 	l->pending.test_ok = true;
 	l->pending.test_burst = rx->burst;
 	l->pending.test_wrong = rx->wrong;
-	l->heard |= !rx->wrong;
+	l->words_right |= !rx->wrong;
 	check_proven(l);
 }
 
-void nfc_test_ok_came(struct nfc_link_end *l, struct nfc_word w)
+void nfc_test_ok_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	uint32_t wrong = w.lo >> 16 & 0xffff;
 

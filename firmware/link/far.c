@@ -116,16 +116,16 @@ static bool has_to_ring(struct nfc_far *f, uint32_t mailbox, uint64_t header)
 	return atomic_load(word) == 1 && atomic_exchange(word, 0) == 1;
 }
 
-static void slots_came(struct nfc_far *f, const struct nfc_packet *p,
-		       const struct nfc_far_head *h,
-		       const struct nfc_fifo *fifo, uint32_t at)
+static void slots_received(struct nfc_far *f, const struct nfc_packet *p,
+			   const struct nfc_far_head *h,
+			   const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_slot slot[NFC_FAR_SLOTS];
 	bool ring = false;
 
 	if (h->mailbox >= f->config.mailboxes ||
-	    !nfc_far_rings_came(&f->line, &f->mailbox[h->mailbox], p, h, fifo,
-				at, slot))
+	    !nfc_far_rings_received(&f->line, &f->mailbox[h->mailbox], p, h,
+				    fifo, at, slot))
 		return;
 	for (uint32_t i = 0; i < h->count && !ring; i++)
 		ring = has_to_ring(f, h->mailbox, slot[i].header);
@@ -191,8 +191,8 @@ static bool same_shape(const struct nfc_far_config *c, const struct nfc_area *a)
 	       h->slots == c->slots;
 }
 
-static void area_came(struct nfc_far *f, const struct nfc_packet *p,
-		      const struct nfc_fifo *fifo, uint32_t at)
+static void area_received(struct nfc_far *f, const struct nfc_packet *p,
+			  const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_area *area = f->config.area, from;
 
@@ -237,8 +237,8 @@ static void send_open(struct nfc_far *f)
 	nfc_far_due(&f->line, f->show_ns);
 }
 
-static void open_came(struct nfc_far *f, const struct nfc_packet *p,
-		      const struct nfc_fifo *fifo, uint32_t at)
+static void open_received(struct nfc_far *f, const struct nfc_packet *p,
+			  const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_slot *hello = &f->config.area->host_hello, from;
 
@@ -271,15 +271,15 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 	f->watch.silent = 0;
 	f->stirred = true;
 	if (p->kind == (device ? NFC_FAR_H2D : NFC_FAR_D2H))
-		slots_came(f, p, &h, fifo, at);
+		slots_received(f, p, &h, fifo, at);
 	else if (device && p->kind == NFC_FAR_OPEN)
-		open_came(f, p, fifo, at);
+		open_received(f, p, fifo, at);
 	else if (device && p->kind == NFC_FAR_LEAVE)
 		f->over = true;
 	else if (!device && p->kind == NFC_FAR_AREA)
-		area_came(f, p, fifo, at);
+		area_received(f, p, fifo, at);
 	else
-		nfc_far_dma_came(f, p, &h, fifo, at);
+		nfc_far_dma_received(f, p, &h, fifo, at);
 }
 
 bool nfc_far_rung(struct nfc_area *area, uint32_t islands)
@@ -293,7 +293,7 @@ bool nfc_far_rung(struct nfc_area *area, uint32_t islands)
 }
 
 /* Are there new slots, as a doorbell reports? */
-static bool look_again(struct nfc_far *f)
+static bool poll_again(struct nfc_far *f)
 {
 	bool rung = f->rung;
 
@@ -308,27 +308,27 @@ static bool look_again(struct nfc_far *f)
  * A host that is lost is forgotten; a device counts as lost only if it was
  * ready before.
  */
-static void look_at_peer(struct nfc_far *f)
+static void check_peer(struct nfc_far *f)
 {
 	bool device = f->config.device;
 
 	f->over = (device || f->ready) &&
-		  nfc_far_gone(&f->line, &f->watch, !device);
+		  nfc_far_lost(&f->line, &f->watch, !device);
 	if (f->over && !device)
 		nfc_far_lose(f, NFC_DEVICE_OFF);
 }
 
 uint64_t nfc_far_step(struct nfc_far *f)
 {
-	bool look, may;
+	bool poll, may;
 
 	f->stirred = false;
 	f->line.now = f->line.node->link_port->now(f->line.node->link_port->self);
 	f->line.due = UINT64_MAX;
 	if (f->over || f->latched)
 		return f->line.due;
-	look_at_peer(f);
-	look = look_again(f);
+	check_peer(f);
+	poll = poll_again(f);
 	if (f->config.device) {
 		send_area(f);
 		nfc_far_requests(&f->line, &f->asker);
@@ -339,11 +339,11 @@ uint64_t nfc_far_step(struct nfc_far *f)
 	may = f->config.device || f->known;
 	for (uint32_t i = 0; i < f->config.mailboxes; i++)
 		f->rung |= !nfc_far_rings_serve(&f->line, &f->mailbox[i],
-						look && may);
+						poll && may);
 	return f->line.due;
 }
 
-bool nfc_far_said_all(const struct nfc_far *f)
+bool nfc_far_sent_all(const struct nfc_far *f)
 {
 	bool idle = true;
 

@@ -40,7 +40,7 @@ enum nfc_far_limits {
 	NFC_FAR_MAILBOXES = 64,
 	NFC_FAR_HOSTS = 16, /* of one node, at a device */
 	NFC_FAR_BEAT_NS = 200000000, /* between two packets of an idle end */
-	NFC_FAR_LOOK_NS = 50000000, /* between two checks whether any arrived */
+	NFC_FAR_POLL_NS = 50000000, /* between two checks whether any arrived */
 	NFC_FAR_SILENT = 24, /* checks without one, after which the other side is lost */
 	NFC_FAR_WAY_NS = 20000000, /* between two checks whether the peer is reachable again */
 	NFC_FAR_ASTRAY = 3, /* failed checks in a row, after which it is lost */
@@ -96,7 +96,7 @@ struct nfc_far_line {
 struct nfc_far_watch {
 	uint32_t silent; /* checks since a packet arrived */
 	uint32_t astray; /* checks in a row that found no route */
-	uint64_t look_ns, way_ns; /* time of the next check, for either */
+	uint64_t poll_ns, way_ns; /* time of the next check, for either */
 };
 
 /*
@@ -116,7 +116,8 @@ struct nfc_far_rings {
 	uint64_t acked; /* slots that arrived */
 	uint64_t sent_ns; /* since when no slot arrived that was sent */
 	uint64_t received; /* slots that were received */
-	uint64_t told, told_head; /* what the peer knows of it and of in_head */
+	uint64_t reported,
+		reported_head; /* what the peer knows of it and of in_head */
 	uint64_t publish_ns; /* latest time to report that to it */
 };
 
@@ -202,7 +203,7 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 /* Send all that is due; returns when to run again even if no packet arrives. */
 uint64_t nfc_far_step(struct nfc_far *f);
 /* Has the device all slots that the host put? Or will it never have them? */
-bool nfc_far_said_all(const struct nfc_far *f);
+bool nfc_far_sent_all(const struct nfc_far *f);
 /* The host takes leave: once, without an answer. */
 void nfc_far_leave(struct nfc_far *f);
 /*
@@ -216,29 +217,29 @@ bool nfc_far_rung(struct nfc_area *area, uint32_t islands);
 /* Bytes of memory for what is noted of them. */
 uint64_t nfc_far_pages_size(const struct nfc_far_config *c);
 /* The host put a slot, which is sent for the first time. */
-void nfc_far_said(struct nfc_far *f, const struct nfc_slot *s);
+void nfc_far_sent(struct nfc_far *f, const struct nfc_slot *s);
 /* Note a received slot for the host, before the host sees it. */
-void nfc_far_heard(struct nfc_far *f, const struct nfc_slot *s);
+void nfc_far_received(struct nfc_far *f, const struct nfc_slot *s);
 /* May the device touch that memory? */
 bool nfc_far_granted(struct nfc_far *f, bool write, uint64_t bus, uint64_t size);
 
 /* ---- far_rings.c: packets, and rings that they keep alike ---- */
 
 /*
- * Send what is due: new slots if `look` is set, slots that did not arrive, and
+ * Send what is due: new slots if `poll` is set, slots that did not arrive, and
  * the progress of the other ring. False: there was no room for all of it.
  */
 bool nfc_far_rings_serve(struct nfc_far_line *l, struct nfc_far_rings *m,
-			 bool look);
+			 bool poll);
 /*
  * Store a received packet of slots, in slot as well. Returns how many of them
  * were new.
  */
-uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
-			    const struct nfc_packet *p,
-			    const struct nfc_far_head *h,
-			    const struct nfc_fifo *fifo, uint32_t at,
-			    struct nfc_slot slot[NFC_FAR_SLOTS]);
+uint32_t nfc_far_rings_received(struct nfc_far_line *l, struct nfc_far_rings *m,
+				const struct nfc_packet *p,
+				const struct nfc_far_head *h,
+				const struct nfc_fifo *fifo, uint32_t at,
+				struct nfc_slot slot[NFC_FAR_SLOTS]);
 /* Has every slot of the ring been sent and acked? */
 bool nfc_far_rings_idle(const struct nfc_far_rings *m);
 /* Write a received slot as its producer wrote it. */
@@ -250,7 +251,7 @@ void nfc_far_place(struct nfc_slot *to, const struct nfc_slot *from);
  * Is the other side lost? First check of a step; way: for want of a route, as
  * well.
  */
-bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way);
+bool nfc_far_lost(struct nfc_far_line *l, struct nfc_far_watch *w, bool way);
 /* At the host: the device is lost; mark that in the area and ring the host. */
 void nfc_far_lose(struct nfc_far *f, enum nfc_device_state state);
 
@@ -262,9 +263,9 @@ int nfc_far_piece(struct nfc_far_asker *a, bool write, void *memory,
 /* Send requests that are due, and repeat those that had no answer. */
 void nfc_far_requests(struct nfc_far_line *l, struct nfc_far_asker *a);
 /* Handle a received DATA. */
-void nfc_far_data_came(struct nfc_far_asker *a, const struct nfc_packet *p,
-		       const struct nfc_far_head *h,
-		       const struct nfc_fifo *fifo, uint32_t at);
+void nfc_far_data_received(struct nfc_far_asker *a, const struct nfc_packet *p,
+			   const struct nfc_far_head *h,
+			   const struct nfc_fifo *fifo, uint32_t at);
 /*
  * The place of a request; again: it was received before. NULL: it is older than
  * the one in its place.
@@ -280,9 +281,9 @@ int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
 		uint64_t size);
 /* Send the answers that are due. */
 void nfc_far_answer(struct nfc_far *f);
-void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
-		      const struct nfc_far_head *h, const struct nfc_fifo *fifo,
-		      uint32_t at);
+void nfc_far_dma_received(struct nfc_far *f, const struct nfc_packet *p,
+			  const struct nfc_far_head *h,
+			  const struct nfc_fifo *fifo, uint32_t at);
 
 /* A packet as it is made up. */
 struct nfc_far_packet {

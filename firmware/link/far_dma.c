@@ -204,9 +204,9 @@ static int unload(const struct nfc_fifo *fifo, uint32_t at, uint64_t to,
 	return 0;
 }
 
-void nfc_far_data_came(struct nfc_far_asker *a, const struct nfc_packet *p,
-		       const struct nfc_far_head *h,
-		       const struct nfc_fifo *fifo, uint32_t at)
+void nfc_far_data_received(struct nfc_far_asker *a, const struct nfc_packet *p,
+			   const struct nfc_far_head *h,
+			   const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_far_request *r = asked(a, h->number);
 	const struct nfc_far_piece *piece;
@@ -222,8 +222,8 @@ void nfc_far_data_came(struct nfc_far_asker *a, const struct nfc_packet *p,
 	request_done(a, r, h->status);
 }
 
-static void done_came(struct nfc_far_asker *a, const struct nfc_far_asked *list,
-		      uint32_t count)
+static void done_received(struct nfc_far_asker *a,
+			  const struct nfc_far_asked *list, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct nfc_far_request *r = asked(a, list[i].number);
@@ -258,8 +258,8 @@ struct nfc_far_asked *nfc_far_place_of(struct nfc_far_served *s,
 	return (int32_t)(number - at->number) >= 0 ? at : NULL;
 }
 
-static void read_came(struct nfc_far *f, const struct nfc_far_asked *list,
-		      uint32_t count)
+static void read_received(struct nfc_far *f, const struct nfc_far_asked *list,
+			  uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		bool again;
@@ -275,9 +275,9 @@ static void read_came(struct nfc_far *f, const struct nfc_far_asked *list,
 	}
 }
 
-static void write_came(struct nfc_far *f, const struct nfc_packet *p,
-		       const struct nfc_far_head *h,
-		       const struct nfc_fifo *fifo, uint32_t at)
+static void write_received(struct nfc_far *f, const struct nfc_packet *p,
+			   const struct nfc_far_head *h,
+			   const struct nfc_fifo *fifo, uint32_t at)
 {
 	bool again;
 	struct nfc_far_asked *s = nfc_far_place_of(&f->served, h->number,
@@ -338,19 +338,19 @@ void nfc_far_answer(struct nfc_far *f)
 
 /* ---- both ---- */
 
-void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
-		      const struct nfc_far_head *h, const struct nfc_fifo *fifo,
-		      uint32_t at)
+void nfc_far_dma_received(struct nfc_far *f, const struct nfc_packet *p,
+			  const struct nfc_far_head *h,
+			  const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_far_asked list[NFC_FAR_REQUESTS];
 	bool device = f->config.device;
 
 	if (device && p->kind == NFC_FAR_DATA) {
-		nfc_far_data_came(&f->asker, p, h, fifo, at);
+		nfc_far_data_received(&f->asker, p, h, fifo, at);
 		return;
 	}
 	if (!device && p->kind == NFC_FAR_WRITE) {
-		write_came(f, p, h, fifo, at);
+		write_received(f, p, h, fifo, at);
 		return;
 	}
 	if (h->count > NFC_FAR_REQUESTS ||
@@ -358,7 +358,7 @@ void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
 		return;
 	nfc_fifo_read(fifo, at, (struct nfc_word *)list, h->count);
 	if (device && p->kind == NFC_FAR_DONE)
-		done_came(&f->asker, list, h->count);
+		done_received(&f->asker, list, h->count);
 	else if (!device && p->kind == NFC_FAR_READ)
-		read_came(f, list, h->count);
+		read_received(f, list, h->count);
 }

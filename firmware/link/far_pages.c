@@ -83,7 +83,7 @@ static uint64_t address_of(uint64_t entry, bool runs)
 	return runs ? nfc_run_address(entry) : nfc_entry_address(entry);
 }
 
-static void list_said(struct nfc_far *f, struct far_pages *g, uint16_t id,
+static void list_sent(struct nfc_far *f, struct far_pages *g, uint16_t id,
 		      uint64_t length, const struct nfc_gather *l)
 {
 	uint64_t n = length & NFC_LIST_COUNT_MASK;
@@ -95,7 +95,7 @@ static void list_said(struct nfc_far *f, struct far_pages *g, uint16_t id,
 			    nfc_entry_length(l->entry[i]));
 }
 
-static void eager_said(struct nfc_far *f, struct far_pages *g, uint16_t id,
+static void eager_sent(struct nfc_far *f, struct far_pages *g, uint16_t id,
 		       uint64_t length, const struct nfc_eager *e)
 {
 	bool about_nothing = length & NFC_LIST_D2H && g->begun_id == id + 1u &&
@@ -111,7 +111,7 @@ static void eager_said(struct nfc_far *f, struct far_pages *g, uint16_t id,
 /*
  * The host withdraws an offer: a device that guesses may have answered already.
  */
-static void withdraw_said(struct far_pages *g, uint16_t id)
+static void withdraw_sent(struct far_pages *g, uint16_t id)
 {
 	if (g->over == id + 1u)
 		g->over = 0;
@@ -119,7 +119,7 @@ static void withdraw_said(struct far_pages *g, uint16_t id)
 		g->recalled = true;
 }
 
-void nfc_far_said(struct nfc_far *f, const struct nfc_slot *s)
+void nfc_far_sent(struct nfc_far *f, const struct nfc_slot *s)
 {
 	uint64_t type = nfc_header_type(s->header);
 	uint64_t channel = nfc_header_channel(s->header);
@@ -132,20 +132,20 @@ void nfc_far_said(struct nfc_far *f, const struct nfc_slot *s)
 	if (type == NFC_TYPE_WITHDRAW) {
 		g = half(f, channel, note->direction);
 		if (g)
-			withdraw_said(g, id);
+			withdraw_sent(g, id);
 		return;
 	}
 	if (type != NFC_TYPE_IND_LIST && type != NFC_TYPE_EAGER)
 		return;
 	g = half(f, channel, length & NFC_LIST_D2H ? NFC_D2H : NFC_H2D);
 	if (g && type == NFC_TYPE_IND_LIST)
-		list_said(f, g, id, length, payload);
+		list_sent(f, g, id, length, payload);
 	else if (g)
-		eager_said(f, g, id, length, payload);
+		eager_sent(f, g, id, length, payload);
 }
 
 /* No page of that transfer is touched any more, nor any that the host still names. */
-static void record_heard(struct nfc_far *f, struct far_pages *g, uint16_t id)
+static void note_received(struct nfc_far *f, struct far_pages *g, uint16_t id)
 {
 	if (!g)
 		return;
@@ -155,20 +155,21 @@ static void record_heard(struct nfc_far *f, struct far_pages *g, uint16_t id)
 	g->recalled = false;
 }
 
-static void withdrawn_heard(struct nfc_far *f, struct far_pages *g, uint16_t id)
+static void withdrawn_received(struct nfc_far *f, struct far_pages *g,
+			       uint16_t id)
 {
 	bool recalled;
 
 	if (!g)
 		return;
 	recalled = g->recalled;
-	record_heard(f, g, id);
+	note_received(f, g, id);
 	if (recalled) /* its number may be used again */
 		g->over = 0;
 }
 
-static void begin_heard(struct nfc_far *f, struct far_pages *g, uint16_t id,
-			uint64_t size)
+static void begin_received(struct nfc_far *f, struct far_pages *g, uint16_t id,
+			   uint64_t size)
 {
 	if (!g)
 		return;
@@ -178,7 +179,7 @@ static void begin_heard(struct nfc_far *f, struct far_pages *g, uint16_t id,
 		end_use(f, g);
 }
 
-void nfc_far_heard(struct nfc_far *f, const struct nfc_slot *s)
+void nfc_far_received(struct nfc_far *f, const struct nfc_slot *s)
 {
 	uint64_t channel = nfc_header_channel(s->header);
 	uint16_t id = (uint16_t)nfc_header_sequence(s->header);
@@ -195,16 +196,16 @@ void nfc_far_heard(struct nfc_far *f, const struct nfc_slot *s)
 	case NFC_TYPE_DONE:
 	case NFC_TYPE_ABORTED:
 	case NFC_TYPE_ERROR:
-		record_heard(f, half(f, channel, ack->direction), id);
+		note_received(f, half(f, channel, ack->direction), id);
 		return;
 	case NFC_TYPE_WITHDRAWN:
-		withdrawn_heard(f, half(f, channel, note->direction), id);
+		withdrawn_received(f, half(f, channel, note->direction), id);
 		return;
 	case NFC_TYPE_DIRECT:
-		record_heard(f, half(f, channel, NFC_D2H), id);
+		note_received(f, half(f, channel, NFC_D2H), id);
 		return;
 	case NFC_TYPE_IND_BEGIN:
-		begin_heard(f, half(f, channel, NFC_D2H), id, begin->size);
+		begin_received(f, half(f, channel, NFC_D2H), id, begin->size);
 	}
 }
 

@@ -69,7 +69,7 @@ static bool send_slots(struct nfc_far_line *l, struct nfc_far_rings *m,
 	for (uint32_t i = 0; i < n; i++) {
 		p.slot[i] = m->out[(m->next + i) & (m->slots - 1)];
 		if (m->host && m->next + i >= m->sent)
-			nfc_far_said(m->host, &p.slot[i]);
+			nfc_far_sent(m->host, &p.slot[i]);
 	}
 	if (!nfc_far_send(l, m->kind, &p, n * (uint32_t)sizeof(struct nfc_slot)))
 		return false;
@@ -78,13 +78,13 @@ static bool send_slots(struct nfc_far_line *l, struct nfc_far_rings *m,
 	m->next += n;
 	if (m->sent < m->next)
 		m->sent = m->next;
-	m->told = m->received;
-	m->told_head = p.head.consumed;
+	m->reported = m->received;
+	m->reported_head = p.head.consumed;
 	return true;
 }
 
 bool nfc_far_rings_serve(struct nfc_far_line *l, struct nfc_far_rings *m,
-			 bool look)
+			 bool poll)
 {
 	uint64_t quarter = m->slots / 4;
 	bool publish, room = true;
@@ -93,21 +93,22 @@ bool nfc_far_rings_serve(struct nfc_far_line *l, struct nfc_far_rings *m,
 	if (m->next != m->acked && l->now - m->sent_ns >= RESEND_NS) {
 		m->next = m->acked;
 		m->sent_ns = l->now;
-		look = true;
+		poll = true;
 	}
 	do {
-		n = look ? published(m) : 0;
-		publish = (m->received != m->told && l->now >= m->publish_ns) ||
-			  nfc_far_load(m->in_head) - m->told_head > quarter;
+		n = poll ? published(m) : 0;
+		publish = (m->received != m->reported &&
+			   l->now >= m->publish_ns) ||
+			  nfc_far_load(m->in_head) - m->reported_head > quarter;
 		if (!n && !publish)
 			break;
 		room = send_slots(l, m, n);
 	} while (room && n == NFC_FAR_SLOTS);
 	if (m->next != m->acked)
 		nfc_far_due(l, m->sent_ns + RESEND_NS);
-	if (m->received != m->told)
+	if (m->received != m->reported)
 		nfc_far_due(l, m->publish_ns);
-	if (m->received - m->told_head > quarter)
+	if (m->received - m->reported_head > quarter)
 		nfc_far_due(l, l->now + POLL_NS);
 	return room;
 }
@@ -136,11 +137,11 @@ static void acked(struct nfc_far_rings *m, const struct nfc_far_head *h,
 				      memory_order_release); /* SYNC: room */
 }
 
-uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
-			    const struct nfc_packet *p,
-			    const struct nfc_far_head *h,
-			    const struct nfc_fifo *fifo, uint32_t at,
-			    struct nfc_slot slot[NFC_FAR_SLOTS])
+uint32_t nfc_far_rings_received(struct nfc_far_line *l, struct nfc_far_rings *m,
+				const struct nfc_packet *p,
+				const struct nfc_far_head *h,
+				const struct nfc_fifo *fifo, uint32_t at,
+				struct nfc_slot slot[NFC_FAR_SLOTS])
 {
 	uint32_t words = sizeof(*slot) / NFC_WORD_SIZE;
 	uint64_t before = m->received;
@@ -156,14 +157,14 @@ uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
 		    m->received - nfc_far_load(m->in_head) >= m->slots)
 			continue;
 		if (m->host)
-			nfc_far_heard(m->host, &slot[i]);
+			nfc_far_received(m->host, &slot[i]);
 		nfc_far_place(&m->in[m->received & (m->slots - 1)], &slot[i]);
 		m->received++;
 	}
-	if (h->count && m->told == before)
+	if (h->count && m->reported == before)
 		m->publish_ns = l->now + PUBLISH_NS;
 	if (h->count && m->received == before)
-		m->told = before -
-			  1; /* the peer missed the report: send it again */
+		m->reported = before -
+			      1; /* the peer missed the report: send it again */
 	return (uint32_t)(m->received - before);
 }

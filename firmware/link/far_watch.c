@@ -10,7 +10,7 @@
  * Is a check due? A late check does not delay those after it, and ends of one
  * clock wake at the same time.
  */
-static bool look(struct nfc_far_line *l, uint64_t *at, uint64_t every)
+static bool is_due(struct nfc_far_line *l, uint64_t *at, uint64_t every)
 {
 	bool now = l->now >= *at;
 
@@ -20,16 +20,16 @@ static bool look(struct nfc_far_line *l, uint64_t *at, uint64_t every)
 	return now;
 }
 
-bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way)
+bool nfc_far_lost(struct nfc_far_line *l, struct nfc_far_watch *w, bool way)
 {
-	if (look(l, &w->look_ns, NFC_FAR_LOOK_NS))
+	if (is_due(l, &w->poll_ns, NFC_FAR_POLL_NS))
 		w->silent++;
 	if (!way || nfc_node_reaches(l->node, l->peer)) {
 		w->astray = 0;
 	} else {
 		if (!w->astray)
 			w->way_ns = l->now; /* the first is at once */
-		if (look(l, &w->way_ns, NFC_FAR_WAY_NS))
+		if (is_due(l, &w->way_ns, NFC_FAR_WAY_NS))
 			w->astray++;
 	}
 	return w->silent > NFC_FAR_SILENT || w->astray > NFC_FAR_ASTRAY;

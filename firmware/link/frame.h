@@ -25,7 +25,7 @@ enum nfc_word_kind {
 	NFC_WORD_ALIGN_OK = 6, /* session 16, the peer's 16 */
 	NFC_WORD_TEST = 7, /* burst 16, words 16: so many pseudo-random words */
 	NFC_WORD_TEST_OK = 8, /* burst 16, wrong words 16 */
-	NFC_WORD_NEWS = 9, /* version 32, node 24; hi: diagnostic */
+	NFC_WORD_RECORD = 9, /* version 32, node 24; hi: diagnostic */
 	NFC_WORD_ASK = 10, /* number 16: answer behind a credit */
 	NFC_WORD_ANSWER = 11, /* number 16 of an ASK */
 	NFC_WORD_TRAIN = 12, /* packets 5, zero 11; vc, round, shared, sequence as START: see below */
@@ -135,11 +135,11 @@ enum nfc_link_event {
 };
 
 void nfc_link_event(struct nfc_link_end *l, enum nfc_link_event event);
-void nfc_align_came(struct nfc_link_end *l, struct nfc_word w);
-void nfc_align_ok_came(struct nfc_link_end *l, struct nfc_word w);
-void nfc_test_came(struct nfc_link_end *l, struct nfc_word w);
+void nfc_align_received(struct nfc_link_end *l, struct nfc_word w);
+void nfc_align_ok_received(struct nfc_link_end *l, struct nfc_word w);
+void nfc_test_received(struct nfc_link_end *l, struct nfc_word w);
 void nfc_test_word(struct nfc_link_end *l, struct nfc_word w);
-void nfc_test_ok_came(struct nfc_link_end *l, struct nfc_word w);
+void nfc_test_ok_received(struct nfc_link_end *l, struct nfc_word w);
 /* The control word that alignment or the self-test has to send, if there is one. */
 bool nfc_align_next(struct nfc_link_end *l, struct nfc_word *w);
 /* Does a burst of a link that is up begin now? Not within a packet. */

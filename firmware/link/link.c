@@ -106,7 +106,7 @@ static void rate(struct nfc_link_end *l)
 bool nfc_link_receive(struct nfc_link_end *l)
 {
 	const struct nfc_link_port *port = l->port;
-	uint64_t looked = l->now;
+	uint64_t polled = l->now;
 	uint32_t taken = 0;
 
 	l->now = port->now(port->self);
@@ -114,8 +114,8 @@ bool nfc_link_receive(struct nfc_link_end *l)
 	 * this end did not read while its thread had no processor: the other
 	 * end was not silent
 	 */
-	if (l->now - looked > 2 * l->config.beat_ns)
-		l->seen_ns += l->now - looked;
+	if (l->now - polled > 2 * l->config.beat_ns)
+		l->seen_ns += l->now - polled;
 	check_generation(l);
 	while (taken < NFC_LINK_BUDGET) {
 		uint32_t n = 0;

@@ -264,8 +264,8 @@ struct nfc_link_owner {
 	bool (*next)(void *self, uint32_t link, uint32_t *node,
 		     uint32_t *version, uint32_t *diagnostic);
 	/* A record was received. */
-	void (*came)(void *self, uint32_t link, uint32_t node, uint32_t version,
-		     uint32_t diagnostic);
+	void (*on_record)(void *self, uint32_t link, uint32_t node,
+			  uint32_t version, uint32_t diagnostic);
 	/*
 	 * A packet was received, and none is before it: use it in place, in f.
 	 * False: not now, it has to enter the FIFO.
@@ -285,13 +285,14 @@ struct nfc_link_end {
 	uint8_t state; /* enum nfc_link_state */
 	uint8_t level; /* enum nfc_diagnostic_level, by error rates */
 	uint8_t clean; /* intervals without many errors */
-	bool heard, proven; /* self-test: the peer's words, and one's own */
+	bool words_right,
+		proven; /* self-test: the peer's words, and one's own */
 	bool echoed; /* ALIGN OK named one's own session */
 	uint16_t session, peer; /* peer: 0 until its ALIGN arrived */
 	uint32_t seed; /* of checksums: both sessions */
 	uint32_t generation;
 	uint32_t diagnostic; /* word to send with credits */
-	uint32_t told; /* word of the neighbour, from its last credit */
+	uint32_t reported; /* word of the neighbour, from its last credit */
 	struct nfc_sender tx;
 	struct nfc_receiver rx;
 	struct nfc_pending pending;

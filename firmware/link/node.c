@@ -73,7 +73,7 @@ void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 	m += aligned(nfc_fifo_size(config->inject));
 	nfc_view_init(&n->view, t, self, m);
 	forget_ways(n);
-	nfc_news_init(n);
+	nfc_records_init(n);
 }
 
 /* ---- the switch ---- */
@@ -328,15 +328,15 @@ uint64_t nfc_node_step(struct nfc_node *n)
 		more |= nfc_link_receive(&n->link[i]);
 		up = n->link[i].state == NFC_LINK_UP;
 		if (up && !n->up[i])
-			nfc_news_all(n, i);
+			nfc_records_all(n, i);
 		n->up[i] = up;
 	}
-	nfc_news_update(n);
+	nfc_records_update(n);
 	if (n->now >= n->beat_due) {
 		/* nodes of one clock wake at the same time */
 		n->beat_due = n->now - n->now % n->config.link.beat_ns +
 			      n->config.link.beat_ns;
-		nfc_news_refresh(n);
+		nfc_records_refresh(n);
 	}
 	if (n->stale) {
 		n->stale = false;

@@ -117,14 +117,14 @@ void nfc_node_sense(struct nfc_node *n, uint32_t word);
 bool nfc_node_take(void *self, uint32_t link, const struct nfc_held *h,
 		   const struct nfc_fifo *f);
 
-/* ---- news.c: what all nodes know of all ---- */
+/* ---- records.c: what all nodes know of all ---- */
 
-void nfc_news_init(struct nfc_node *n);
+void nfc_records_init(struct nfc_node *n);
 /* The state of links, host and sensors: spread it if it is another. */
-void nfc_news_update(struct nfc_node *n);
+void nfc_records_update(struct nfc_node *n);
 /* A heartbeat: a credit and one record more over each link. */
-void nfc_news_refresh(struct nfc_node *n);
+void nfc_records_refresh(struct nfc_node *n);
 /* A link came into use: send all records over it. */
-void nfc_news_all(struct nfc_node *n, uint32_t link);
+void nfc_records_all(struct nfc_node *n, uint32_t link);
 
 #endif /* NFC_NODE_H */

@@ -96,7 +96,7 @@ static bool begins(struct nfc_link_end *l, uint64_t start, uint32_t words)
 	return true;
 }
 
-static void start_came(struct nfc_link_end *l, struct nfc_word w)
+static void start_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
 	uint32_t words = w.lo & 0xfff;
@@ -164,7 +164,7 @@ static void accept(struct nfc_link_end *l)
 	l->count[NFC_LINK_BYTES_RECEIVED] += p.size;
 }
 
-static void footer_came(struct nfc_link_end *l, struct nfc_word w)
+static void footer_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
 
@@ -185,7 +185,7 @@ static void footer_came(struct nfc_link_end *l, struct nfc_word w)
 
 /* ---- trains: packets whose payloads are shared ---- */
 
-static void train_came(struct nfc_link_end *l, struct nfc_word w)
+static void train_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	uint32_t packets = w.lo & NFC_TRAIN_MASK;
 
@@ -219,7 +219,7 @@ static uint32_t train_words(struct nfc_receiver *rx,
 }
 
 /* The expected packet, which was named; false: what follows it does not count. */
-static bool named_packet_came(struct nfc_link_end *l)
+static bool named_packet_received(struct nfc_link_end *l)
 {
 	struct nfc_receiver *rx = &l->rx;
 
@@ -262,13 +262,13 @@ static void take_train(struct nfc_link_end *l, uint32_t packets)
 			.crc = (uint32_t)entry,
 			.magic = entry >> NFC_TRAIN_MAGIC_SHIFT & 1,
 		};
-		if (i >= before && !named_packet_came(l))
+		if (i >= before && !named_packet_received(l))
 			return;
 		rx->lies_at += rx->words;
 	}
 }
 
-static void train_footer_came(struct nfc_link_end *l, struct nfc_word w)
+static void train_footer_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
 	uint32_t words = rx->words;
@@ -290,8 +290,8 @@ static void payload_taken(struct nfc_receiver *rx, uint32_t n)
 		rx->state = NFC_RECEIVE_FOOTER;
 }
 
-static void payload_came(struct nfc_link_end *l, const struct nfc_word *word,
-			 uint32_t n)
+static void payload_received(struct nfc_link_end *l,
+			     const struct nfc_word *word, uint32_t n)
 {
 	struct nfc_receiver *rx = &l->rx;
 
@@ -302,7 +302,7 @@ static void payload_came(struct nfc_link_end *l, const struct nfc_word *word,
 }
 
 /* A payload that stayed in the other end's buffer, which keeps it until it is acked. */
-static void shared_payload_came(struct nfc_link_end *l)
+static void shared_payload_received(struct nfc_link_end *l)
 {
 	struct nfc_receiver *rx = &l->rx;
 
@@ -316,7 +316,7 @@ static void shared_payload_came(struct nfc_link_end *l)
 	payload_taken(rx, rx->words);
 }
 
-static void data_came(struct nfc_link_end *l, struct nfc_word w)
+static void data_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
 
@@ -327,13 +327,13 @@ static void data_came(struct nfc_link_end *l, struct nfc_word w)
 		rx->header = w;
 		rx->state = rx->words ? NFC_RECEIVE_PAYLOAD : NFC_RECEIVE_FOOTER;
 		if (rx->lies.word)
-			shared_payload_came(l);
+			shared_payload_received(l);
 		break;
 	case NFC_RECEIVE_PAYLOAD:
-		payload_came(l, &w, 1);
+		payload_received(l, &w, 1);
 		break;
 	case NFC_RECEIVE_FOOTER:
-		footer_came(l, w);
+		footer_received(l, w);
 		break;
 	case NFC_RECEIVE_TEST:
 		nfc_test_word(l, w);
@@ -342,37 +342,37 @@ static void data_came(struct nfc_link_end *l, struct nfc_word w)
 		train_words_taken(rx, &w, 1);
 		break;
 	case NFC_RECEIVE_TRAIN_FOOTER:
-		train_footer_came(l, w);
+		train_footer_received(l, w);
 		break;
 	}
 }
 
-static void credit_came(struct nfc_link_end *l, struct nfc_word w)
+static void credit_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	if (l->state != NFC_LINK_UP)
 		return;
-	l->told = (uint32_t)w.hi;
+	l->reported = (uint32_t)w.hi;
 	if (!nfc_sender_credit(l, w.lo))
 		l->count[NFC_LINK_BAD_CREDITS]++;
 	else if (nfc_kind(w.lo) == NFC_WORD_NAK)
 		nfc_sender_go_back(l);
 }
 
-static void literal_came(struct nfc_link_end *l, struct nfc_word w)
+static void literal_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	(void)w;
-	data_came(l, NFC_WORD_MAGIC);
+	data_received(l, NFC_WORD_MAGIC);
 }
 
-static void news_came(struct nfc_link_end *l, struct nfc_word w)
+static void record_word_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	if (l->state == NFC_LINK_UP && l->owner)
-		l->owner->came(l->owner->self, l->index,
-			       (uint32_t)(w.lo >> 32 & 0xffffff),
-			       (uint32_t)w.lo, (uint32_t)w.hi);
+		l->owner->on_record(l->owner->self, l->index,
+				    (uint32_t)(w.lo >> 32 & 0xffffff),
+				    (uint32_t)w.lo, (uint32_t)w.hi);
 }
 
-static void link_ask_came(struct nfc_link_end *l, struct nfc_word w)
+static void link_ask_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	if (l->state != NFC_LINK_UP)
 		return;
@@ -380,47 +380,48 @@ static void link_ask_came(struct nfc_link_end *l, struct nfc_word w)
 	l->pending.answer_ask = (uint16_t)w.lo;
 }
 
-static void link_answer_came(struct nfc_link_end *l, struct nfc_word w)
+static void link_answer_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	if (l->state == NFC_LINK_UP)
 		nfc_sender_answered(l, (uint16_t)w.lo);
 }
 
-static void (*const came[NFC_WORD_KINDS])(struct nfc_link_end *l,
-					  struct nfc_word w) = {
-	[NFC_WORD_START] = start_came,
-	[NFC_WORD_CREDIT] = credit_came,
-	[NFC_WORD_NAK] = credit_came,
-	[NFC_WORD_LITERAL] = literal_came,
-	[NFC_WORD_ALIGN] = nfc_align_came,
-	[NFC_WORD_ALIGN_OK] = nfc_align_ok_came,
-	[NFC_WORD_TEST] = nfc_test_came,
-	[NFC_WORD_TEST_OK] = nfc_test_ok_came,
-	[NFC_WORD_NEWS] = news_came,
-	[NFC_WORD_ASK] = link_ask_came,
-	[NFC_WORD_ANSWER] = link_answer_came,
-	[NFC_WORD_TRAIN] = train_came,
+static void (*const on_word[NFC_WORD_KINDS])(struct nfc_link_end *l,
+					     struct nfc_word w) = {
+	[NFC_WORD_START] = start_received,
+	[NFC_WORD_CREDIT] = credit_received,
+	[NFC_WORD_NAK] = credit_received,
+	[NFC_WORD_LITERAL] = literal_received,
+	[NFC_WORD_ALIGN] = nfc_align_received,
+	[NFC_WORD_ALIGN_OK] = nfc_align_ok_received,
+	[NFC_WORD_TEST] = nfc_test_received,
+	[NFC_WORD_TEST_OK] = nfc_test_ok_received,
+	[NFC_WORD_RECORD] = record_word_received,
+	[NFC_WORD_ASK] = link_ask_received,
+	[NFC_WORD_ANSWER] = link_answer_received,
+	[NFC_WORD_TRAIN] = train_received,
 };
 
-static void control_came(struct nfc_link_end *l, struct nfc_word w)
+static void control_received(struct nfc_link_end *l, struct nfc_word w)
 {
 	uint32_t kind = nfc_kind(w.lo);
 
-	if (kind >= NFC_WORD_KINDS || !came[kind] || !nfc_control_valid(l, w)) {
+	if (kind >= NFC_WORD_KINDS || !on_word[kind] ||
+	    !nfc_control_valid(l, w)) {
 		/* before both sessions are known most are unreadable */
 		l->count[NFC_LINK_BAD_CONTROLS] += l->state == NFC_LINK_UP;
 		return;
 	}
 	l->seen_ns = l->now;
-	came[kind](l, w);
+	on_word[kind](l, w);
 }
 
 /*
  * A payload that arrived with its footer, and has no packet before it, may be
  * used in place: it is summed, and not copied.
  */
-static bool whole_payload_came(struct nfc_link_end *l,
-			       const struct nfc_word *word, uint32_t n)
+static bool whole_payload_received(struct nfc_link_end *l,
+				   const struct nfc_word *word, uint32_t n)
 {
 	struct nfc_receiver *rx = &l->rx;
 	const struct nfc_fifo *f = &rx->fifo[rx->vc];
@@ -446,8 +447,8 @@ static bool whole_payload_came(struct nfc_link_end *l,
  * copies and sums them detects whether one may be Magic; if so, none is
  * accepted.
  */
-static bool plain_words_came(struct nfc_link_end *l,
-			     const struct nfc_word *word, uint32_t n)
+static bool plain_words_received(struct nfc_link_end *l,
+				 const struct nfc_word *word, uint32_t n)
 {
 	struct nfc_receiver *rx = &l->rx;
 	struct nfc_sum before = rx->sum;
@@ -470,14 +471,14 @@ static uint32_t payload_words(struct nfc_link_end *l,
 {
 	uint32_t most = l->rx.words - l->rx.got;
 
-	if (whole_payload_came(l, word, n))
+	if (whole_payload_received(l, word, n))
 		return most;
 	if (n > most)
 		n = most;
-	if (l->rx.store && plain_words_came(l, word, n))
+	if (l->rx.store && plain_words_received(l, word, n))
 		return n;
 	n = nfc_until_magic(word, n);
-	payload_came(l, word, n);
+	payload_received(l, word, n);
 	return n;
 }
 
@@ -497,9 +498,9 @@ void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
 			rx->magic = true;
 		} else if (rx->magic) {
 			rx->magic = false;
-			control_came(l, word[i]);
+			control_received(l, word[i]);
 		} else {
-			data_came(l, word[i]);
+			data_received(l, word[i]);
 		}
 	}
 }

@@ -290,9 +290,9 @@ static int copy_out(const struct nfc_fifo *f, uint32_t at, uint32_t skip,
 	return rc;
 }
 
-static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
-			uint32_t from, const struct nfc_rma_head *head,
-			const struct nfc_fifo *f, uint32_t at)
+static void answer_received(struct nfc_rma *r, const struct nfc_packet *p,
+			    uint32_t from, const struct nfc_rma_head *head,
+			    const struct nfc_fifo *f, uint32_t at)
 {
 	struct nfc_rma_piece *piece = find_piece(r, p, from);
 	struct nfc_rma_op *op;
@@ -467,9 +467,9 @@ static void answer(struct nfc_rma *r, const struct nfc_rma_answer *a)
 	r->answer[r->answer_last++ % NFC_RMA_ANSWERS] = *a;
 }
 
-static void request_came(struct nfc_rma *r, const struct nfc_packet *p,
-			 uint32_t from, const struct nfc_rma_head *head,
-			 const struct nfc_fifo *f, uint32_t at)
+static void request_received(struct nfc_rma *r, const struct nfc_packet *p,
+			     uint32_t from, const struct nfc_rma_head *head,
+			     const struct nfc_fifo *f, uint32_t at)
 {
 	struct nfc_rma_peer *peer = &r->peer[from];
 	struct nfc_rma_answer a = { from,    p->sequence, p->epoch,
@@ -512,9 +512,9 @@ void nfc_rma_deliver(struct nfc_rma *r, const struct nfc_packet *p,
 	nfc_fifo_read(f, at, word, NFC_RMA_HEAD / NFC_WORD_SIZE);
 	__builtin_memcpy(&head, word, sizeof(head));
 	if (p->kind == NFC_RMA_DONE && p->size == NFC_RMA_HEAD + head.size)
-		answer_came(r, p, from, &head, f, at);
+		answer_received(r, p, from, &head, f, at);
 	else if (p->kind == NFC_RMA_PUT || p->kind == NFC_RMA_GET)
-		request_came(r, p, from, &head, f, at);
+		request_received(r, p, from, &head, f, at);
 	else
 		r->count[NFC_RMA_MALFORMED]++;
 }

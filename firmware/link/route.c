@@ -223,7 +223,7 @@ bool nfc_view_reaches(const struct nfc_view *v, uint32_t to)
 }
 
 struct nfc_hop nfc_view_route(const struct nfc_view *v, uint32_t from,
-			      uint32_t to, uint32_t came_by, uint32_t vc)
+			      uint32_t to, uint32_t from_link, uint32_t vc)
 {
 	uint32_t down = 0;
 
@@ -237,9 +237,9 @@ struct nfc_hop nfc_view_route(const struct nfc_view *v, uint32_t from,
 
 		if (nfc_view_usable(v, v->self, hop.link))
 			return hop;
-	} else if (came_by < NFC_LINKS) {
+	} else if (from_link < NFC_LINKS) {
 		uint32_t before = nfc_torus_neighbour(&v->torus, v->self,
-						      came_by);
+						      from_link);
 
 		down = !is_up(v, before, v->self);
 	}

@@ -78,7 +78,7 @@ bool nfc_view_reaches(const struct nfc_view *v, uint32_t to);
  * is of this node) on a virtual channel.
  */
 struct nfc_hop nfc_view_route(const struct nfc_view *v, uint32_t from,
-			      uint32_t to, uint32_t came_by, uint32_t vc);
+			      uint32_t to, uint32_t from_link, uint32_t vc);
 
 /* Shift of a link's level in a diagnostic word. */
 static inline uint32_t nfc_link_shift(uint32_t link)

@@ -7,7 +7,7 @@
 
 enum {
 	TRIES = 16, /* retransmissions without progress before the link is lost */
-	NEWS = 8, /* records in one turn */
+	RECORDS = 8, /* records in one turn */
 };
 
 static uint32_t unacked(const struct nfc_sender *tx)
@@ -562,14 +562,14 @@ static void stage_ask(struct nfc_link_end *l)
 }
 
 /* A record of the node's, if it has one. */
-static bool stage_news(struct nfc_link_end *l)
+static bool stage_record(struct nfc_link_end *l)
 {
 	uint32_t node, version, diagnostic;
 
 	if (!l->owner || !l->owner->next(l->owner->self, l->index, &node,
 					 &version, &diagnostic))
 		return false;
-	stage_control(l, nfc_control_word(l, NFC_WORD_NEWS,
+	stage_control(l, nfc_control_word(l, NFC_WORD_RECORD,
 					  version | (uint64_t)node << 32,
 					  diagnostic));
 	return true;
@@ -587,7 +587,7 @@ static bool to_be_parted(const struct nfc_link_end *l, uint32_t limit)
 }
 
 /* Stage something; false if there is nothing. */
-static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
+static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *records)
 {
 	struct nfc_word w;
 
@@ -604,8 +604,8 @@ static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
 		stage_credit(l);
 	} else if (l->pending.answer || l->pending.ask) {
 		stage_ask(l);
-	} else if (*news && stage_news(l)) {
-		--*news;
+	} else if (*records && stage_record(l)) {
+		--*records;
 	} else if (nfc_test_due(l)) {
 		stage_control(l, nfc_test_begin(l, NFC_LINK_TEST_WORDS));
 	} else if (sending(&l->tx)) {
@@ -619,7 +619,7 @@ static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
 void nfc_send_words(struct nfc_link_end *l)
 {
 	const struct nfc_link_port *port = l->port;
-	uint32_t news = NEWS;
+	uint32_t records = RECORDS;
 	bool more = true;
 
 	while (more) {
@@ -629,7 +629,7 @@ void nfc_send_words(struct nfc_link_end *l)
 		l->full = limit < 2;
 		/* two words: a control word is not parted from its Magic */
 		while (l->staged + 2 <= limit && !to_be_parted(l, limit) &&
-		       (more = stage_next(l, limit, &news)))
+		       (more = stage_next(l, limit, &records)))
 			;
 		if (!l->staged)
 			return;

@@ -9,7 +9,7 @@ enum {
 /* Time for a host to connect to another node, which it may not have opened. */
 static const uint64_t come_time_ns = 10000000000;
 
-static void lay_rings(struct nfc_span *s)
+static void init_rings(struct nfc_span *s)
 {
 	struct nfc_joint_rings r = nfc_joint_rings(s->joint);
 
@@ -45,7 +45,7 @@ void nfc_span_init(struct nfc_span *s, struct nfc_node *node,
 	s->asker.islands = config->islands;
 	s->asker.read = NFC_SPAN_READ;
 	s->asker.number = NFC_FAR_REQUESTS; /* above those of a table that is zero */
-	lay_rings(s);
+	init_rings(s);
 }
 
 /* ---- sending ---- */
@@ -61,7 +61,7 @@ static bool ready(const struct nfc_span *s, uint64_t *at)
  */
 static void say_again(struct nfc_span *s)
 {
-	s->rings.told = s->rings.received - 1;
+	s->rings.reported = s->rings.received - 1;
 	s->rings.publish_ns = s->line.now;
 }
 
@@ -92,7 +92,7 @@ static void send_joined(struct nfc_span *s)
 	if (ready(s, &s->again_ns) &&
 	    nfc_far_send(&s->line, NFC_SPAN_JOINED, &p, sizeof(answer))) {
 		s->again_ns = s->line.now + JOIN_NS;
-		s->gone = answer.status; /* who asks again is answered again */
+		s->ended = answer.status; /* who asks again is answered again */
 		if (answer.status)
 			s->state = NFC_SPAN_OVER;
 	}
@@ -125,14 +125,14 @@ static void send_bytes(struct nfc_span *s)
 
 static void carry(struct nfc_span *s)
 {
-	bool look = s->rung, over = nfc_joint_over(s->joint);
+	bool poll = s->rung, over = nfc_joint_over(s->joint);
 
 	s->rung = false;
 	if (ready(s, &s->beat_ns)) {
 		say_again(s);
 		s->beat_ns = s->line.now + NFC_FAR_BEAT_NS;
 	}
-	s->rung |= !nfc_far_rings_serve(&s->line, &s->rings, look);
+	s->rung |= !nfc_far_rings_serve(&s->line, &s->rings, poll);
 	nfc_far_requests(&s->line, &s->asker);
 	send_bytes(s);
 	nfc_far_due(&s->line, s->beat_ns);
@@ -148,9 +148,9 @@ static void lose(struct nfc_span *s)
 }
 
 /* While it asks, its process knows how long to wait. */
-static void look_at_end(struct nfc_span *s)
+static void check_end(struct nfc_span *s)
 {
-	if (s->state != NFC_SPAN_ASKS && nfc_far_gone(&s->line, &s->watch, true))
+	if (s->state != NFC_SPAN_ASKS && nfc_far_lost(&s->line, &s->watch, true))
 		lose(s);
 }
 
@@ -158,9 +158,9 @@ static void look_at_end(struct nfc_span *s)
  * If a guest's host was notified of the guest and does not connect in time, end
  * the guest.
  */
-static void look_at_guest(struct nfc_span *s)
+static void check_guest(struct nfc_span *s)
 {
-	if (!nfc_visit_told(s->joint))
+	if (!nfc_far_guest_notified(s->joint))
 		return;
 	if (!s->come_ns)
 		s->come_ns = s->line.now + come_time_ns;
@@ -176,8 +176,8 @@ uint64_t nfc_span_step(struct nfc_span *s)
 	s->stirred = false;
 	l->now = l->node->link_port->now(l->node->link_port->self);
 	l->due = UINT64_MAX;
-	look_at_end(s);
-	look_at_guest(s);
+	check_end(s);
+	check_guest(s);
 	if (s->state == NFC_SPAN_ASKS)
 		send_ask(s);
 	else if (s->state < NFC_SPAN_UP)
@@ -191,7 +191,7 @@ void nfc_span_leave(struct nfc_span *s)
 {
 	struct nfc_far_packet p = { .head = { .count = 0 } };
 
-	if (!s->gone)
+	if (!s->ended)
 		nfc_far_send(&s->line, NFC_SPAN_GONE, &p, 0);
 }
 
@@ -213,8 +213,8 @@ void nfc_span_refuse(struct nfc_node *node, const struct nfc_packet *p,
 
 /* ---- receiving ---- */
 
-static void joined_came(struct nfc_span *s, const struct nfc_packet *p,
-			const struct nfc_fifo *fifo, uint32_t at)
+static void joined_received(struct nfc_span *s, const struct nfc_packet *p,
+			    const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_joined answer;
 
@@ -228,28 +228,28 @@ static void joined_came(struct nfc_span *s, const struct nfc_packet *p,
 	if (answer.status >= NFC_STATUS_COUNT)
 		answer.status = NFC_EPROTO;
 	nfc_joint_joined(s->joint, &answer);
-	s->gone = answer.status;
+	s->ended = answer.status;
 	s->state = answer.status ? NFC_SPAN_OVER : NFC_SPAN_UP;
 }
 
-static void span_slots_came(struct nfc_span *s, const struct nfc_packet *p,
-			    const struct nfc_far_head *h,
-			    const struct nfc_fifo *fifo, uint32_t at)
+static void span_slots_received(struct nfc_span *s, const struct nfc_packet *p,
+				const struct nfc_far_head *h,
+				const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_slot slot[NFC_FAR_SLOTS];
 
 	if (s->state == NFC_SPAN_ANSWERS) {
 		s->state = NFC_SPAN_UP;
-		nfc_joint_came(s->joint); /* who asked has the answer */
+		nfc_joint_received(s->joint); /* who asked has the answer */
 	}
 	if (s->state == NFC_SPAN_UP &&
-	    nfc_far_rings_came(&s->line, &s->rings, p, h, fifo, at, slot))
-		nfc_joint_came(s->joint);
+	    nfc_far_rings_received(&s->line, &s->rings, p, h, fifo, at, slot))
+		nfc_joint_received(s->joint);
 }
 
-static void reads_came(struct nfc_span *s, const struct nfc_packet *p,
-		       const struct nfc_far_head *h,
-		       const struct nfc_fifo *fifo, uint32_t at)
+static void reads_received(struct nfc_span *s, const struct nfc_packet *p,
+			   const struct nfc_far_head *h,
+			   const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_far_asked list[NFC_FAR_REQUESTS];
 
@@ -283,16 +283,16 @@ void nfc_span_deliver(struct nfc_span *s, const struct nfc_packet *p,
 	if (s->state == NFC_SPAN_OVER)
 		return;
 	if (p->kind == NFC_SPAN_GONE) {
-		s->gone = true;
+		s->ended = true;
 		lose(s);
 	} else if (p->kind == NFC_SPAN_JOINED) {
-		joined_came(s, p, fifo, at);
+		joined_received(s, p, fifo, at);
 	} else if (p->kind == NFC_SPAN_SLOTS) {
-		span_slots_came(s, p, &h, fifo, at);
+		span_slots_received(s, p, &h, fifo, at);
 	} else if (s->state == NFC_SPAN_UP && p->kind == NFC_SPAN_READ) {
-		reads_came(s, p, &h, fifo, at);
+		reads_received(s, p, &h, fifo, at);
 	} else if (s->state == NFC_SPAN_UP && p->kind == NFC_SPAN_DATA) {
-		nfc_far_data_came(&s->asker, p, &h, fifo, at);
+		nfc_far_data_received(&s->asker, p, &h, fifo, at);
 	}
 }
 

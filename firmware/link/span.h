@@ -46,7 +46,7 @@ struct nfc_span {
 	enum nfc_span_state state;
 	bool rung; /* the device posted an event */
 	bool stirred; /* a packet arrived since the last step: step at once */
-	bool gone; /* the other end is over: it needs no notice */
+	bool ended; /* the other end is over: it needs no notice */
 	uint64_t beat_ns, again_ns; /* when to do it next */
 	uint64_t come_ns; /* deadline for a notified host to connect to its guest; or 0 */
 	struct nfc_far_watch watch;

@@ -338,7 +338,7 @@ struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island)
 	if (!h->epoch)
 		return r;
 	port_crash_begin(&runner, h->epoch, island);
-	r.owner = nfc_island_assist(h->epoch->dev, island, &r.unheard);
+	r.owner = nfc_island_assist(h->epoch->dev, island, &r.undrained);
 	nfc_fault_own(NULL);
 	return r;
 }

@@ -110,7 +110,7 @@ void nfc_hosted_fence(struct nfc_hosted *h);
 int nfc_hosted_assist(struct nfc_hosted *h);
 /* nfc_island_assist() of the present epoch; not beside a restart or close. */
 struct nfc_ran {
-	uint64_t unheard;
+	uint64_t undrained;
 	uint32_t owner; /* enum nfc_owner */
 };
 

@@ -169,7 +169,7 @@ static struct nfc_bus *bus_of(const struct epoch *epoch, uint32_t host)
 }
 
 /* A host that was fenced gets NFC_ERESET for a piece that failed since. */
-static int told(struct epoch *epoch, uint32_t host, int rc)
+static int reported(struct epoch *epoch, uint32_t host, int rc)
 {
 	return rc && atomic_load(&epoch->seat[host].fenced) ? NFC_ERESET : rc;
 }
@@ -188,9 +188,10 @@ static int move_piece(struct epoch *epoch, uint32_t host, bool write,
 	if (!bus_of(epoch, host))
 		return write ? nfc_fault_copy(there, memory, len) :
 			       nfc_fault_copy(memory, there, len);
-	return told(epoch, host,
-		    write ? nfc_bus_write(bus_of(epoch, host), bus, memory, len) :
-			    nfc_bus_read(bus_of(epoch, host), memory, bus, len));
+	return reported(
+		epoch, host,
+		write ? nfc_bus_write(bus_of(epoch, host), bus, memory, len) :
+			nfc_bus_read(bus_of(epoch, host), memory, bus, len));
 }
 
 static int port_dma_read(void *self, uint32_t host, void *to, uint64_t bus,

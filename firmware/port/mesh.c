@@ -484,7 +484,7 @@ struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
 		free(whole);
 		return NULL;
 	}
-	pthread_cond_init(&m->looked, NULL);
+	pthread_cond_init(&m->polled, NULL);
 	m->wakes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	m->nodes = nfc_torus_nodes(&m->config.node.torus);
 	m->node = nfc_port_lines(m->nodes * sizeof(*m->node), &m->whole_nodes);

@@ -127,7 +127,7 @@ void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word);
  * first one here.
  */
 struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
-			      uint32_t to, uint32_t came_by, uint32_t vc);
+			      uint32_t to, uint32_t from_link, uint32_t vc);
 
 /* ---- put and get: mesh_rma.c ---- */
 
@@ -157,7 +157,7 @@ struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
  * does so in this mesh: false at once. A clock of its own for that would cost
  * more than the wait.
  */
-bool nfc_mesh_look(struct nfc_mesh_op *op, uint64_t ns);
+bool nfc_mesh_poll(struct nfc_mesh_op *op, uint64_t ns);
 /*
  * Have nfc_mesh_ended() return waiter, which is not 0, when it ended: then it may be
  * finished. False: it has ended.
@@ -194,11 +194,12 @@ const struct nfc_word *nfc_mesh_outgoing(struct nfc_mesh *m, uint32_t node,
 void nfc_mesh_sent(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n);
 /*
  * The place for received words, and how many fit; it is the caller's until
- * nfc_mesh_came() reports that so many were written. One thread at a time.
+ * nfc_mesh_received() reports that so many were written. One thread at a time.
  */
 struct nfc_word *nfc_mesh_incoming(struct nfc_mesh *m, uint32_t node,
 				   uint32_t link, uint32_t *n);
-void nfc_mesh_came(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n);
+void nfc_mesh_received(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		       uint32_t n);
 /*
  * An eventfd that is readable when there may be words to send, or room for
  * some.

@@ -218,7 +218,7 @@ static void guess_view(struct nfc_view *v, struct nfc_mesh *m, uint32_t node,
 }
 
 struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
-			      uint32_t to, uint32_t came_by, uint32_t vc)
+			      uint32_t to, uint32_t from_link, uint32_t vc)
 {
 	struct nfc_hop hop = { NFC_NO_ROUTE, 0 };
 	struct mesh_node *n = &m->node[node];
@@ -230,13 +230,13 @@ struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
 		if (!memory)
 			return hop;
 		guess_view(&guess, m, node, memory);
-		hop = nfc_view_route(&guess, from, to, came_by, vc);
+		hop = nfc_view_route(&guess, from, to, from_link, vc);
 		free(memory);
 		return hop;
 	}
 	pthread_mutex_lock(&n->lock);
 	if (n->running)
-		hop = nfc_view_route(&n->node.view, from, to, came_by, vc);
+		hop = nfc_view_route(&n->node.view, from, to, from_link, vc);
 	pthread_mutex_unlock(&n->lock);
 	return hop;
 }
@@ -276,7 +276,8 @@ struct nfc_word *nfc_mesh_incoming(struct nfc_mesh *m, uint32_t node,
 	return place;
 }
 
-void nfc_mesh_came(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n)
+void nfc_mesh_received(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		       uint32_t n)
 {
 	struct mesh_node *to = &m->node[node], *from = to->other[link];
 

@@ -59,7 +59,7 @@ struct far_seat {
 
 enum {
 	LAST_NS = 1000000000, /* for the last slots of a host that leaves */
-	LAST_LOOK_NS = 100000,
+	LAST_POLL_NS = 100000,
 };
 
 static struct nfc_far_config end_config(const struct nfc_config *shape,
@@ -288,16 +288,16 @@ int nfc_near_ready(struct nfc_near *h)
  */
 static void say_last(struct nfc_near *h)
 {
-	const struct timespec look = { .tv_nsec = LAST_LOOK_NS };
+	const struct timespec pause = { .tv_nsec = LAST_POLL_NS };
 	struct mesh_node *n = h->node;
 	uint64_t until = nfc_mesh_now(n->mesh) + LAST_NS;
 
 	while (n->mesh->config.threads && h->active && n->running &&
-	       !nfc_far_said_all(&h->end) && nfc_mesh_now(n->mesh) < until) {
+	       !nfc_far_sent_all(&h->end) && nfc_mesh_now(n->mesh) < until) {
 		h->end.rung = true;
 		pthread_mutex_unlock(&n->lock);
 		nfc_mesh_kick(n);
-		nanosleep(&look, NULL);
+		nanosleep(&pause, NULL);
 		pthread_mutex_lock(&n->lock);
 	}
 }

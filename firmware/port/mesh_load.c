@@ -61,8 +61,8 @@ static bool seen_before(struct pair *p, const struct nfc_packet *packet)
 	return false;
 }
 
-static void data_came(struct mesh_node *n, const struct nfc_packet *p,
-		      const struct nfc_fifo *f, uint32_t at)
+static void data_received(struct mesh_node *n, const struct nfc_packet *p,
+			  const struct nfc_fifo *f, uint32_t at)
 {
 	uint32_t from = nfc_torus_index(&n->mesh->config.node.torus, p->from);
 
@@ -91,7 +91,7 @@ static void send_pongs(struct mesh_node *n)
  * FIFO: nodes that ask each other would wait for one another. One too many is dropped,
  * and asked for again.
  */
-static void ping_came(struct mesh_node *n, const struct nfc_packet *p)
+static void ping_received(struct mesh_node *n, const struct nfc_packet *p)
 {
 	struct nfc_packet *q;
 
@@ -148,7 +148,7 @@ static void send_pings(struct mesh_node *n, uint64_t now)
 	n->pinged_ns = now;
 }
 
-static void pong_came(struct mesh_node *n, const struct nfc_packet *p)
+static void pong_received(struct mesh_node *n, const struct nfc_packet *p)
 {
 	uint64_t now = nfc_mesh_now(n->mesh);
 
@@ -170,13 +170,13 @@ bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
 
 	switch (p->kind) {
 	case NFC_MESH_DATA:
-		data_came(n, p, f, at);
+		data_received(n, p, f, at);
 		return true;
 	case NFC_MESH_PING:
-		ping_came(n, p);
+		ping_received(n, p);
 		return true;
 	case NFC_MESH_PONG:
-		pong_came(n, p);
+		pong_received(n, p);
 		return true;
 	case NFC_RMA_PUT:
 	case NFC_RMA_GET:

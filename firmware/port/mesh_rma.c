@@ -50,8 +50,8 @@ void nfc_mesh_rma_end(struct mesh_node *n)
 void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now)
 {
 	nfc_rma_step(n->rma, now);
-	if (n->looked && n->look_end <= now)
-		pthread_cond_signal(&n->mesh->looked);
+	if (n->polled && n->poll_end <= now)
+		pthread_cond_signal(&n->mesh->polled);
 }
 
 /* ---- windows ---- */
@@ -114,8 +114,8 @@ static void op_ended(struct nfc_rma_op *op)
 	struct nfc_mesh_op *o = (struct nfc_mesh_op *)op, *before;
 	struct mesh_node *n = o->node;
 
-	if (n->looked == o)
-		pthread_cond_signal(&n->mesh->looked);
+	if (n->polled == o)
+		pthread_cond_signal(&n->mesh->polled);
 	if (!o->waiter)
 		return;
 	before = atomic_load(&n->mesh->ended);
@@ -167,23 +167,23 @@ struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
 	return o;
 }
 
-bool nfc_mesh_look(struct nfc_mesh_op *op, uint64_t ns)
+bool nfc_mesh_poll(struct nfc_mesh_op *op, uint64_t ns)
 {
 	struct mesh_node *n = op->node;
 	struct nfc_mesh *m = n->mesh;
 	bool over;
 
-	if (atomic_exchange(&m->looks, true))
+	if (atomic_exchange(&m->polls, true))
 		return false;
 	pthread_mutex_lock(&n->lock);
-	n->looked = op;
-	n->look_end = nfc_mesh_now(m) + ns;
-	while (ns && !op->op.over && nfc_mesh_now(m) < n->look_end)
-		pthread_cond_wait(&m->looked, &n->lock);
-	n->looked = NULL;
+	n->polled = op;
+	n->poll_end = nfc_mesh_now(m) + ns;
+	while (ns && !op->op.over && nfc_mesh_now(m) < n->poll_end)
+		pthread_cond_wait(&m->polled, &n->lock);
+	n->polled = NULL;
 	over = op->op.over;
 	pthread_mutex_unlock(&n->lock);
-	atomic_store(&m->looks, false);
+	atomic_store(&m->polls, false);
 	return over;
 }
 

@@ -184,7 +184,7 @@ static int ask_place(struct mesh_place *at, const struct nfc_span_ask *ask,
 		     struct nfc_span_config *c)
 {
 	bool own = at->home == ask->home && at->owner == ask->owner;
-	struct nfc_visit visit = {
+	struct nfc_far_guest guest = {
 		.from = { ask->owner, ask->home },
 		.to = { at->owner, at->home },
 		.node = c->peer,
@@ -199,8 +199,8 @@ static int ask_place(struct mesh_place *at, const struct nfc_span_ask *ask,
 		rc = nfc_joint_ask(at->core, at->host, ask->target, &c->joint,
 				   &index);
 	if (rc == -NFC_ENOTARGET)
-		rc = nfc_visit_ask(at->core, at->host, &visit, &c->joint,
-				   &index);
+		rc = nfc_far_guest_ask(at->core, at->host, &guest, &c->joint,
+				       &index);
 	if (rc || add_span(at, index, c))
 		return rc;
 	nfc_joint_lost(c->joint);
@@ -209,8 +209,8 @@ static int ask_place(struct mesh_place *at, const struct nfc_span_ask *ask,
 }
 
 /* 0 or enum nfc_status. */
-static int join_came(struct mesh_node *n, const struct nfc_packet *p,
-		     uint32_t number, const struct nfc_span_ask *ask)
+static int join_received(struct mesh_node *n, const struct nfc_packet *p,
+			 uint32_t number, const struct nfc_span_ask *ask)
 {
 	struct nfc_span_config c = { .peer = p->from, .number = number };
 	int rc = -NFC_ENOTARGET;
@@ -247,7 +247,7 @@ void nfc_mesh_spans_deliver(struct mesh_node *n, const struct nfc_packet *p,
 		return;
 	nfc_fifo_read(f, at + words, (struct nfc_word *)&ask,
 		      sizeof(ask) / NFC_WORD_SIZE);
-	rc = join_came(n, p, h.epoch, &ask);
+	rc = join_received(n, p, h.epoch, &ask);
 	if (rc)
 		nfc_span_refuse(&n->node, p, &h, (uint32_t)rc);
 }

@@ -54,8 +54,8 @@ struct mesh_node {
 	uint64_t epoch; /* of puts and gets: above that of any time before */
 	bool closed; /* no more of them begin */
 	bool wakes; /* operations with parked waiters ended */
-	struct nfc_mesh_op *looked; /* that nfc_mesh_look() waits for; NULL: none */
-	uint64_t look_end; /* when it shall do so no more */
+	struct nfc_mesh_op *polled; /* that nfc_mesh_poll() waits for; NULL: none */
+	uint64_t poll_end; /* when it shall do so no more */
 	/* The load. */
 	pthread_mutex_t lock; /* guards the node from readers, and load */
 	struct nfc_mesh_load load;
@@ -108,8 +108,8 @@ struct nfc_mesh {
 	struct mesh_thread thread[NFC_MESH_THREADS_MAX];
 	_Atomic bool halt;
 	int wakes; /* eventfd: there is something in ended */
-	_Atomic bool looks; /* a thread is in nfc_mesh_look() */
-	pthread_cond_t looked; /* signalled at the end of the operation that it waits for */
+	_Atomic bool polls; /* a thread is in nfc_mesh_poll() */
+	pthread_cond_t polled; /* signalled at the end of the operation that it waits for */
 	_Atomic(struct nfc_mesh_op *) ended; /* with parked waiters, last first */
 	struct nfc_mesh_op *taken; /* of those, by nfc_mesh_ended() */
 };

@@ -7,11 +7,11 @@
 /* Run island 0 as a call would; the mailboxes it must drain. */
 static uint64_t assist(struct rig *r)
 {
-	uint64_t unheard = ~0ull;
+	uint64_t undrained = ~0ull;
 
-	CHECK_EQ(nfc_island_assist(r->dev, 0, &unheard), NFC_OWNER_NONE);
+	CHECK_EQ(nfc_island_assist(r->dev, 0, &undrained), NFC_OWNER_NONE);
 	host_drain(r);
-	return unheard;
+	return undrained;
 }
 
 /* The type of the next message, NFC_TYPE_NONE if there is none. */
@@ -97,7 +97,7 @@ CASE(what_may_compute_is_left_to_the_thread)
 }
 
 /* Waits for an offer, and takes it when it runs. */
-static void look_first(struct nfc_process *self, struct puppet *p)
+static void poll_first(struct nfc_process *self, struct puppet *p)
 {
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 	struct nfc_offer offer;
@@ -110,7 +110,7 @@ static void look_first(struct nfc_process *self, struct puppet *p)
 CASE(a_withdrawal_waits_for_who_was_woken)
 {
 	struct rig *r = rig_new(NULL);
-	struct puppet *p = host_start(r, look_first, 1);
+	struct puppet *p = host_start(r, poll_first, 1);
 	uint64_t id;
 
 	rig_step(r);
@@ -191,12 +191,12 @@ CASE(a_process_is_not_prompt_because_the_one_before_it_was)
 /* Tries to run the island that runs it. */
 static void again(struct nfc_process *self, struct puppet *p)
 {
-	uint64_t unheard;
+	uint64_t undrained;
 
-	note(p, nfc_island_assist(p->rig->dev, 0, &unheard));
+	note(p, nfc_island_assist(p->rig->dev, 0, &undrained));
 	nfc_prompt(self, 1);
 	note(p, channel_read(nfc_channel_of(self, 0), p->buf, sizeof(p->buf)));
-	note(p, nfc_island_assist(p->rig->dev, 0, &unheard));
+	note(p, nfc_island_assist(p->rig->dev, 0, &undrained));
 	stay(self);
 }
 

@@ -132,7 +132,7 @@ CASE(a_process_that_crashes_at_once)
 }
 
 /* An image's file is there as long as the image. */
-CASE(an_image_is_kept_as_it_came)
+CASE(an_image_is_kept_as_it_received)
 {
 	static struct stage s;
 	struct shape shape = { .islands = 1, .managers = 1 };

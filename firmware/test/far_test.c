@@ -224,7 +224,7 @@ static void names(bool write, uint64_t channel, void *memory, uint64_t size)
 		at += nfc_run_length(s.payload[n]);
 	}
 	s.header |= (uint64_t)n << NFC_HDR_LENGTH_SHIFT;
-	nfc_far_said(&t.end[0], &s);
+	nfc_far_sent(&t.end[0], &s);
 }
 
 /* The device says how it ended. */
@@ -238,7 +238,7 @@ static void answers(enum nfc_type type, bool write, uint64_t channel)
 		note->direction = write;
 	else
 		a->direction = write;
-	nfc_far_heard(&t.end[0], &s);
+	nfc_far_received(&t.end[0], &s);
 }
 
 /* A piece, as the core asks for it until it has ended. */
@@ -385,12 +385,12 @@ CASE(an_end_that_comes_early_ends_it)
 	CHECK_EQ(t.end[0].granted, 0);
 	asked = slot_of(NFC_TYPE_WITHDRAW, 56, 2);
 	((struct nfc_note *)asked.payload)->direction = NFC_D2H;
-	nfc_far_said(&t.end[0], &asked);
+	nfc_far_sent(&t.end[0], &asked);
 	t.transfer = 0;
 	names(true, 2, host,
 	      sizeof(host)); /* under the number that nothing used */
 	CHECK_EQ(t.end[0].granted, 1);
-	nfc_far_said(&t.end[0], &asked);
+	nfc_far_sent(&t.end[0], &asked);
 	answers(NFC_TYPE_WITHDRAWN, true, 2);
 	CHECK_EQ(t.end[0].granted, 0);
 	t.transfer = 0;
@@ -410,13 +410,13 @@ CASE(a_host_leaves_when_it_has_said_all)
 	greet();
 	puts = (struct side){ &t.end[0].mailbox[1], 0 };
 	takes = (struct side){ &t.end[1].mailbox[1], 0 };
-	CHECK(nfc_far_said_all(&t.end[0]));
+	CHECK(nfc_far_sent_all(&t.end[0]));
 	while (puts.at < SLOTS)
 		put_some(&puts, SLOTS);
-	CHECK(!nfc_far_said_all(&t.end[0]));
-	for (int i = 0; i < 1000000 && !nfc_far_said_all(&t.end[0]); i++)
+	CHECK(!nfc_far_sent_all(&t.end[0]));
+	for (int i = 0; i < 1000000 && !nfc_far_sent_all(&t.end[0]); i++)
 		step();
-	CHECK(nfc_far_said_all(&t.end[0]));
+	CHECK(nfc_far_sent_all(&t.end[0]));
 	for (int i = 0; i < 1000 && takes.at < SLOTS; i++)
 		take_some(&takes);
 	CHECK_EQ(takes.at, SLOTS);
@@ -436,7 +436,7 @@ CASE(a_host_leaves_a_device_that_is_gone)
 	lossy.lose = 100;
 	for (int i = 0; i < 300000 && !t.end[0].over; i++) {
 		step();
-		CHECK_EQ(nfc_far_said_all(&t.end[0]), t.end[0].over);
+		CHECK_EQ(nfc_far_sent_all(&t.end[0]), t.end[0].over);
 	}
 	CHECK(t.end[0].over);
 	teardown();

@@ -254,7 +254,7 @@ static void note_listener(struct party *p, const struct nfc_slot *s)
 }
 
 /* Take note of what the device offers, so that the host can answer it. */
-static void hear(struct party *p)
+static void receive(struct party *p)
 {
 	for (size_t n = 0; n < p->rig->received_count; n++) {
 		const struct nfc_slot *s = &p->rig->received[n];
@@ -427,8 +427,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			say(p, what);
 		rig_step(p->rig);
-		hear(&parties[0]);
-		hear(&parties[1]);
+		receive(&parties[0]);
+		receive(&parties[1]);
 	}
 	pair.near->hold = false;
 	pair.far->hold = false;

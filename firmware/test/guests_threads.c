@@ -191,7 +191,7 @@ static void check(struct visitor *v, const uint8_t *data, uint64_t size)
 
 static void react(struct party *p, uint32_t at, const struct nfc_slot *slot);
 
-static void hear(struct party *p, uint32_t at)
+static void receive(struct party *p, uint32_t at)
 {
 	struct nfc_slot slot;
 
@@ -211,7 +211,7 @@ static void accept_one(struct party *p, const struct nfc_slot *slot)
 		   NFC_STATE_CONSUMED, 0, 0);
 	REQUIRE(at < CHANNELS);
 	stage_look(&p->s);
-	hear(p, at); /* it may be of the one before */
+	receive(p, at); /* it may be of the one before */
 	REQUIRE(!stage_open(&p->s, at));
 	p->open += !v->open; /* the end of the one before may not have come */
 	*v = (struct visitor){
@@ -361,7 +361,7 @@ static void serve(struct party *p)
 	for (uint32_t at = 1; at < CHANNELS; at++) {
 		struct visitor *v = &p->visitor[at];
 
-		hear(p, at);
+		receive(p, at);
 		if (!v->open || v->closed == BOTH || v->patience--)
 			continue;
 		v->patience = 20;

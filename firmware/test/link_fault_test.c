@@ -195,7 +195,7 @@ CASE(credits_carry_the_diagnostic_word)
 		r->side[0].end.diagnostic = 1u << bit;
 		for (int i = 0; i < 30; i++)
 			link_rig_step(r, 1000);
-		CHECK_EQ(r->side[1].end.told, 1u << bit);
+		CHECK_EQ(r->side[1].end.reported, 1u << bit);
 	}
 	link_rig_free(r);
 }

@@ -58,8 +58,8 @@ static void add_or_remove(struct nfc_rma_table *t, struct model *m, uint32_t i,
 	nfc_rma_map(t, key_of(i), PAGES, m->memory[i][0]); /* none of it */
 }
 
-static void look(struct nfc_rma_table *t, struct model *m, uint32_t i,
-		 uint64_t offset, uint32_t n, uint32_t access)
+static void check(struct nfc_rma_table *t, struct model *m, uint32_t i,
+		  uint64_t offset, uint32_t n, uint32_t access)
 {
 	uint32_t page = (uint32_t)(offset / NFC_RMA_PAGE), most = n;
 	uint8_t *at;
@@ -107,10 +107,10 @@ CASE(lookups_agree_with_a_model)
 				add_or_remove(&t[lookup], m, i, r);
 			CHECK_EQ(t[lookup].in_use, m->windows);
 			CHECK_EQ(t[lookup].bytes, m->bytes);
-			look(&t[lookup], m, i, r % (6 * NFC_RMA_PAGE),
-			     1 + r % 5000, 1 + (r >> 13) % 2);
-			look(&t[lookup], m, i, UINT64_MAX - r % 9000,
-			     1 + r % 5000, 1);
+			check(&t[lookup], m, i, r % (6 * NFC_RMA_PAGE),
+			      1 + r % 5000, 1 + (r >> 13) % 2);
+			check(&t[lookup], m, i, UINT64_MAX - r % 9000,
+			      1 + r % 5000, 1);
 		}
 	}
 	CHECK(t[NFC_RMA_CACHED].hits > 100);
@@ -397,7 +397,7 @@ static int ask(struct rig *g, bool put, uint64_t key, uint64_t offset,
 				      .size = size,
 				      .data = data });
 
-	while (!nfc_mesh_look(op, 0))
+	while (!nfc_mesh_poll(op, 0))
 		nfc_mesh_step(g->m, 100000, 1000);
 	return nfc_mesh_finish(op);
 }

@@ -19,7 +19,7 @@ enum {
 /* A rule that is tested: the way on from a node. */
 struct fabric;
 typedef struct nfc_hop (*rule)(struct fabric *f, uint32_t at, uint32_t from,
-			       uint32_t to, uint32_t came_by, uint32_t vc);
+			       uint32_t to, uint32_t from_link, uint32_t vc);
 
 struct fabric {
 	struct nfc_torus torus;
@@ -39,46 +39,46 @@ static uint32_t bit_of(uint32_t link, uint32_t vc)
 /* ---- rules ---- */
 
 static struct nfc_hop ordered(struct fabric *f, uint32_t at, uint32_t from,
-			      uint32_t to, uint32_t came_by, uint32_t vc)
+			      uint32_t to, uint32_t from_link, uint32_t vc)
 {
-	(void)came_by;
+	(void)from_link;
 	(void)vc;
 	return nfc_route_ordered(&f->torus, at, from, to);
 }
 
 static struct nfc_hop no_date_line(struct fabric *f, uint32_t at, uint32_t from,
-				   uint32_t to, uint32_t came_by, uint32_t vc)
+				   uint32_t to, uint32_t from_link, uint32_t vc)
 {
-	struct nfc_hop hop = ordered(f, at, from, to, came_by, vc);
+	struct nfc_hop hop = ordered(f, at, from, to, from_link, vc);
 
 	hop.vc = NFC_VC_FIRST;
 	return hop;
 }
 
 static struct nfc_hop viewed(struct fabric *f, uint32_t at, uint32_t from,
-			     uint32_t to, uint32_t came_by, uint32_t vc)
+			     uint32_t to, uint32_t from_link, uint32_t vc)
 {
-	return nfc_view_route(&f->view[at], from, to, came_by, vc);
+	return nfc_view_route(&f->view[at], from, to, from_link, vc);
 }
 
 /* Follows dimension order where it can, also on a detour's channel. */
 static struct nfc_hop back_in_order(struct fabric *f, uint32_t at, uint32_t from,
-				    uint32_t to, uint32_t came_by, uint32_t vc)
+				    uint32_t to, uint32_t from_link, uint32_t vc)
 {
-	struct nfc_hop hop = ordered(f, at, at, to, came_by, vc);
+	struct nfc_hop hop = ordered(f, at, at, to, from_link, vc);
 
 	if (vc != NFC_VC_DETOUR || hop.link == NFC_LINKS ||
 	    !nfc_view_usable(f->view, at, hop.link))
-		return viewed(f, at, from, to, came_by, vc);
+		return viewed(f, at, from, to, from_link, vc);
 	hop.vc = NFC_VC_DETOUR;
 	return hop;
 }
 
 /* The detour's ways, without a channel of their own. */
 static struct nfc_hop on_channel_0(struct fabric *f, uint32_t at, uint32_t from,
-				   uint32_t to, uint32_t came_by, uint32_t vc)
+				   uint32_t to, uint32_t from_link, uint32_t vc)
 {
-	struct nfc_hop hop = viewed(f, at, from, to, came_by, vc);
+	struct nfc_hop hop = viewed(f, at, from, to, from_link, vc);
 
 	if (hop.vc == NFC_VC_DETOUR && hop.link < NFC_LINKS)
 		hop.vc = NFC_VC_FIRST;
@@ -90,10 +90,10 @@ static struct nfc_hop on_channel_0(struct fabric *f, uint32_t at, uint32_t from,
 /* Follow one packet; false: it did not arrive. */
 static bool follow(struct fabric *f, rule rule, uint32_t from, uint32_t to)
 {
-	uint32_t at = from, came_by = NFC_LINKS, vc = 0, last = UINT32_MAX;
+	uint32_t at = from, from_link = NFC_LINKS, vc = 0, last = UINT32_MAX;
 
 	for (int hops = 0; hops < HOPS; hops++) {
-		struct nfc_hop hop = rule(f, at, from, to, came_by, vc);
+		struct nfc_hop hop = rule(f, at, from, to, from_link, vc);
 
 		if (hop.link == NFC_LINKS)
 			return at == to;
@@ -103,7 +103,7 @@ static bool follow(struct fabric *f, rule rule, uint32_t from, uint32_t to)
 			f->waits[last] |= 1u << bit_of(hop.link, hop.vc);
 		last = at * PER_NODE + bit_of(hop.link, hop.vc);
 		at = nfc_torus_neighbour(&f->torus, at, hop.link);
-		came_by = hop.link ^ 1;
+		from_link = hop.link ^ 1;
 		vc = hop.vc;
 	}
 	return false;

@@ -59,7 +59,7 @@ static struct puppet *begun(struct rig *r, uint32_t way, uint64_t size,
 }
 
 /* The next slot from the device, after it had time to put one. */
-static bool hear(struct rig *r, struct puppet *p, struct nfc_slot *slot)
+static bool receive(struct rig *r, struct puppet *p, struct nfc_slot *slot)
 {
 	rig_step(r);
 	return host_take(r, p->target, slot);
@@ -83,7 +83,7 @@ static void check_moved(uint32_t way)
 	host_hello(r, NFC_CAP_RUNS);
 	p = begun(r, way, size, &id);
 	host_runs(r, p->target, way, id, run, 2, 0, 0);
-	for (struct nfc_slot slot; hear(r, p, &slot);) {
+	for (struct nfc_slot slot; receive(r, p, &slot);) {
 		const struct nfc_ack *ack = (const void *)slot.payload;
 
 		if (ack->state == NFC_STATE_DONE)
@@ -263,7 +263,7 @@ CASE(a_run_is_repeated_from_where_it_was)
 	refused = 0;
 	run = run_at(buf, size / RIG_PAGE);
 	host_runs(r, p->target, NFC_H2D, id, &run, 1, 0, 0);
-	while (hear(r, p, &slot)) {
+	while (receive(r, p, &slot)) {
 		const struct nfc_ack *ack = (const void *)slot.payload;
 
 		if (ack->state == NFC_STATE_DONE)
@@ -306,7 +306,7 @@ CASE(each_list_is_reported)
 				  SIZE - (i + 1) * LIST);
 		}
 		for (struct nfc_slot slot; ack.state != NFC_STATE_DONE;) {
-			REQUIRE(hear(r, p, &slot));
+			REQUIRE(receive(r, p, &slot));
 			memcpy(&ack, slot.payload, sizeof(ack));
 			if (ack.state != NFC_STATE_MOVING)
 				continue;
@@ -368,7 +368,7 @@ CASE(an_unreachable_page_of_a_run)
 		run[0] = run_at(buf, 100);
 		run[1] = run_at(buf + 100 * RIG_PAGE, 200);
 		host_runs(r, p->target, NFC_H2D, id, run, 2, 0, 0);
-		while (hear(r, p, &slot))
+		while (receive(r, p, &slot))
 			memcpy(&ack, slot.payload, sizeof(ack));
 		CHECK_EQ(ack.status, NFC_EDMA);
 		CHECK_EQ(ack.processed, k * RIG_PAGE);
@@ -408,7 +408,7 @@ CASE(a_run_is_aborted_in_the_middle)
 	r->on_dma = give_up;
 	run = run_at(buf, size / RIG_PAGE);
 	host_runs(r, victim->target, NFC_H2D, victim_id, &run, 1, 0, 0);
-	while (hear(r, victim, &slot)) {
+	while (receive(r, victim, &slot)) {
 		memcpy(&ack, slot.payload, sizeof(ack));
 		last = nfc_header_type(slot.header);
 	}
@@ -440,7 +440,7 @@ static void check_sum(uint32_t way, bool summed)
 		for (; sent < 2; sent++)
 			host_runs(r, p->target, way, id, &run[sent], 1, sent,
 				  sent ? 0 : size - first);
-		REQUIRE(hear(r, p, &slot));
+		REQUIRE(receive(r, p, &slot));
 		memcpy(&ack, slot.payload, sizeof(ack));
 		if (ack.state == NFC_STATE_REPEAT)
 			sent = ack.lists;

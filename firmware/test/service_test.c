@@ -15,7 +15,8 @@ static uint64_t say(struct rig *r, uint32_t target, const void *data, size_t n)
 }
 
 /* Take a message from a target; returns its length. */
-static uint64_t hear(struct rig *r, uint32_t target, void *data, size_t n)
+static uint64_t read_message(struct rig *r, uint32_t target, void *data,
+			     size_t n)
 {
 	uint64_t id = r->channel[target].next[NFC_D2H]++;
 	struct nfc_slot slot = host_expect(r, target, NFC_TYPE_DIRECT, id);
@@ -73,7 +74,7 @@ CASE(loopback_returns_everything)
 	CHECK_EQ(host_open(r, target), 0);
 	for (size_t n = 0; n <= NFC_PAYLOAD_SIZE; n += 7) {
 		say(r, target, out, n);
-		CHECK_EQ(hear(r, target, data, n), n);
+		CHECK_EQ(read_message(r, target, data, n), n);
 		CHECK(!memcmp(data, out, n));
 	}
 	send(r, target, out, 100000);
@@ -100,7 +101,7 @@ CASE(loopback_refuses_what_it_cannot_hold)
 	CHECK_EQ(nfc_header_sequence(r->received[0].header), id);
 	r->received_count = 0;
 	say(r, target, "x", 1);
-	CHECK_EQ(hear(r, target, data, 1), 1);
+	CHECK_EQ(read_message(r, target, data, 1), 1);
 	rig_free(r);
 }
 
@@ -177,7 +178,7 @@ CASE(many_ports_without_memory)
 	host_expect_ack(r, target + 11, NFC_TYPE_ACK, NFC_H2D, id,
 			NFC_STATE_CONSUMED, NFC_OK);
 	say(r, target, "SINKSTAT", 8);
-	hear(r, target, stat, sizeof(stat));
+	read_message(r, target, stat, sizeof(stat));
 	CHECK_EQ(stat[0], 1);
 	rig_free(r);
 }
@@ -191,7 +192,7 @@ CASE(log_passes_lines)
 	CHECK_EQ(host_open(r, target), 0);
 	say(r, target, "from the host", 13);
 	CHECK(!strcmp(r->log, "from the host"));
-	CHECK_EQ(hear(r, target, line, 13), 13);
+	CHECK_EQ(read_message(r, target, line, 13), 13);
 	CHECK(!strcmp(line, "from the host"));
 	rig_free(r);
 }
@@ -209,7 +210,7 @@ CASE(log_lines_are_whole)
 
 		memset(line, 'a' + i % 26, n);
 		say(r, target, line, n);
-		CHECK_EQ(hear(r, target, line, n), n);
+		CHECK_EQ(read_message(r, target, line, n), n);
 	}
 	rig_free(r);
 }
@@ -222,21 +223,23 @@ CASE(telemetry_counts)
 
 	CHECK_EQ(host_open(r, target), 0);
 	say(r, target, &page, sizeof(page));
-	CHECK_EQ(hear(r, target, first, sizeof(first)), sizeof(first));
+	CHECK_EQ(read_message(r, target, first, sizeof(first)), sizeof(first));
 	say(r, target, &page, sizeof(page));
-	CHECK_EQ(hear(r, target, second, sizeof(second)), sizeof(second));
+	CHECK_EQ(read_message(r, target, second, sizeof(second)),
+		 sizeof(second));
 	CHECK(second[NFC_COUNT_MESSAGES] > first[NFC_COUNT_MESSAGES]);
 	CHECK_EQ(second[NFC_COUNT_DIRECT_H2D], first[NFC_COUNT_DIRECT_H2D] + 1);
 	CHECK_EQ(second[NFC_COUNT_DIRECT_D2H], first[NFC_COUNT_DIRECT_D2H] + 1);
 	page = 1;
 	say(r, target, &page, sizeof(page));
-	CHECK_EQ(hear(r, target, first, sizeof(first)), sizeof(first));
+	CHECK_EQ(read_message(r, target, first, sizeof(first)), sizeof(first));
 	say(r, target, &page, sizeof(page));
-	CHECK_EQ(hear(r, target, second, sizeof(second)), sizeof(second));
+	CHECK_EQ(read_message(r, target, second, sizeof(second)),
+		 sizeof(second));
 	CHECK(second[NFC_COUNT_SWITCHES - 7] > first[NFC_COUNT_SWITCHES - 7]);
 	page = UINT32_MAX;
 	say(r, target, &page, sizeof(page));
-	CHECK_EQ(hear(r, target, first, sizeof(first)), sizeof(first));
+	CHECK_EQ(read_message(r, target, first, sizeof(first)), sizeof(first));
 	for (int i = 0; i < 7; i++)
 		CHECK_EQ(first[i], 0);
 	rig_free(r);
@@ -249,7 +252,8 @@ CASE(time_tells_the_clock)
 
 	CHECK_EQ(host_open(r, NFC_TARGET_TIME), 0);
 	say(r, NFC_TARGET_TIME, &ask, sizeof(ask));
-	CHECK_EQ(hear(r, NFC_TARGET_TIME, stamp, sizeof(stamp)), sizeof(stamp));
+	CHECK_EQ(read_message(r, NFC_TARGET_TIME, stamp, sizeof(stamp)),
+		 sizeof(stamp));
 	CHECK_EQ(stamp[0], ask);
 	CHECK(stamp[1] <= stamp[2]);
 	CHECK_EQ(stamp[2], r->clock);
@@ -328,7 +332,7 @@ CASE(sink_counts)
 	for (int i = 0; i < 5000; i++)
 		hash = (hash ^ buf[i]) * 0x100000001b3;
 	say(r, target, "SINKSTAT", 8);
-	CHECK_EQ(hear(r, target, stat, sizeof(stat)), sizeof(stat));
+	CHECK_EQ(read_message(r, target, stat, sizeof(stat)), sizeof(stat));
 	CHECK_EQ(stat[0], 1);
 	CHECK_EQ(stat[1], 5000);
 	CHECK_EQ(stat[2], hash);
@@ -362,7 +366,7 @@ CASE(gate_opens_when_told)
 	say(r, key, "", 0);
 	host_expect_ack(r, data, NFC_TYPE_ACK, NFC_H2D, id, NFC_STATE_CONSUMED,
 			NFC_OK);
-	CHECK_EQ(hear(r, key, report, sizeof(report)), sizeof(report));
+	CHECK_EQ(read_message(r, key, report, sizeof(report)), sizeof(report));
 	CHECK_EQ(report[0], 0);
 	CHECK_EQ(report[1], 4);
 	rig_free(r);

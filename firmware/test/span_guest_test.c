@@ -305,7 +305,7 @@ CASE(a_listener_that_closes)
 	}
 }
 
-CASE(a_host_that_goes_before_it_came)
+CASE(a_host_that_goes_before_it_received)
 {
 	for (int knows = 0; knows < 2; knows++)
 		WAITING(v, guest)
@@ -356,7 +356,7 @@ CASE(a_host_without_a_target_for_it)
 }
 
 /* It goes from the process's node: as if it had not come, or after that. */
-CASE(a_host_that_goes_where_it_came)
+CASE(a_host_that_goes_where_it_received)
 {
 	for (int opens = 0; opens < 2; opens++)
 		WAITING(v, guest)

@@ -121,10 +121,10 @@ static struct end *find(uint32_t at, const struct nfc_far_head *h)
 static int ask_host(uint32_t at, uint32_t host, uint32_t number,
 		    const struct nfc_span_ask *a)
 {
-	struct nfc_visit visit = { .from = { a->owner, a->home },
-				   .to = { .owner = OWNER + host },
-				   .node = !at,
-				   .target = a->target };
+	struct nfc_far_guest visit = { .from = { a->owner, a->home },
+				       .to = { .owner = OWNER + host },
+				       .node = !at,
+				       .target = a->target };
 	struct nfc_device *dev = w.rig[at]->dev;
 	struct nfc_span_config c = { .number = number };
 	int rc = -NFC_ENOTARGET;
@@ -133,13 +133,14 @@ static int ask_host(uint32_t at, uint32_t host, uint32_t number,
 	if (a->owner == OWNER + host)
 		rc = nfc_joint_ask(dev, host, a->target, &c.joint, &index);
 	if (rc == -NFC_ENOTARGET)
-		rc = nfc_visit_ask(dev, host, &visit, &c.joint, &index);
+		rc = nfc_far_guest_ask(dev, host, &visit, &c.joint, &index);
 	if (!rc)
 		add_end(at, host, index, &c);
 	return rc;
 }
 
-static int join_came(uint32_t at, uint32_t number, const struct nfc_span_ask *a)
+static int join_received(uint32_t at, uint32_t number,
+			 const struct nfc_span_ask *a)
 {
 	int rc = -NFC_ENOTARGET;
 
@@ -167,7 +168,7 @@ void span_deliver(const struct nfc_packet *p, const struct nfc_fifo *fifo)
 		nfc_fifo_read(fifo, 2, (struct nfc_word *)&ask, 1);
 		if (w.cut)
 			lossy.lose = 100;
-		rc = join_came(p->to, h.epoch, &ask);
+		rc = join_received(p->to, h.epoch, &ask);
 		if (rc)
 			nfc_span_refuse(&lossy.node[p->to], p, &h,
 					(uint32_t)-rc);

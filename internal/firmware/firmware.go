@@ -116,11 +116,11 @@ func (i *Instance) Assist() bool { return C.nfc_hosted_assist(i.h) != 0 }
 
 // Run runs an island on the calling thread until it has nothing to do, some tens
 // of microseconds at most. ran is false if somebody else does, who will look for
-// new messages once more; thread, if that is the island's own. Bit i of unheard asks the caller to drain the island's
+// new messages once more; thread, if that is the island's own. Bit i of undrained asks the caller to drain the island's
 // i-th mailbox: no doorbell rang for what is there. Not beside Restart or Close.
-func (i *Instance) Run(island int) (unheard uint64, ran, thread bool) {
+func (i *Instance) Run(island int) (undrained uint64, ran, thread bool) {
 	r := C.nfc_hosted_run(i.h, C.uint32_t(island))
-	return uint64(r.unheard), r.owner == C.NFC_OWNER_NONE, r.owner == C.NFC_OWNER_THREAD
+	return uint64(r.undrained), r.owner == C.NFC_OWNER_NONE, r.owner == C.NFC_OWNER_THREAD
 }
 
 // Sense sets what the device's sensors read from now on, with its next heartbeat:

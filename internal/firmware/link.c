@@ -9,7 +9,7 @@
 #include "link/fifo.c"
 #include "link/frame.c"
 #include "link/link.c"
-#include "link/news.c"
+#include "link/records.c"
 #include "link/node.c"
 #include "link/receive.c"
 #include "link/rma.c"

@@ -249,7 +249,7 @@ func (m *Mesh) Incoming(node, link int) []byte {
 
 // Came gives the node so many bytes of Incoming, whole words.
 func (m *Mesh) Came(node, link, n int) {
-	C.nfc_mesh_came(m.m, C.uint32_t(node), C.uint32_t(link), C.uint32_t(n/wordSize))
+	C.nfc_mesh_received(m.m, C.uint32_t(node), C.uint32_t(link), C.uint32_t(n/wordSize))
 }
 
 // Event returns the eventfd of a link to a node that is not here: readable when

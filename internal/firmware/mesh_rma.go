@@ -64,7 +64,7 @@ func (m *Mesh) Begin(node int, a MeshAccess) *MeshOp {
 
 // Look reports whether it ended. It looks for so long, on the thread that calls it, unless
 // somebody does so for another operation.
-func (o *MeshOp) Look(d time.Duration) bool { return bool(C.nfc_mesh_look(o.op, C.uint64_t(d))) }
+func (o *MeshOp) Look(d time.Duration) bool { return bool(C.nfc_mesh_poll(o.op, C.uint64_t(d))) }
 
 // Park returns what WakeEnded closes when it has ended; nil: it has. It is called once.
 func (o *MeshOp) Park() <-chan struct{} {

@@ -18,8 +18,8 @@ func init() {
 func TestSeededChangesBetweenHosts(t *testing.T) {
 	list := hostTalks(t)
 	for _, c := range []struct{ name, file, before, after string }{
-		{"any status of the other host arrives", "core/hear.c", "status = NFC_EABORTED; /* whatever", "status = status; /* whatever"},
-		{"a closed half is offered a message", "core/hear.c", "if (half->closed) {\n\t\tnfc_relay_answer(ch, NFC_ECLOSED, 0);\n\t\treturn;\n\t}", ""},
+		{"any status of the other host arrives", "core/forward.c", "status = NFC_EABORTED; /* whatever", "status = status; /* whatever"},
+		{"a closed half is offered a message", "core/forward.c", "if (half->closed) {\n\t\tnfc_relay_answer(ch, NFC_ECLOSED, 0);\n\t\treturn;\n\t}", ""},
 		{"a second list ends an offer at one end alone", "core/manager.c", "half->state == NFC_HALF_OFFERED && ch->relay", "half->state == NFC_HALF_OFFERED && !ch"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestPageRewritten(t *testing.T) {
 }
 
 // TestStateChanges: a device whose state is fault, off or something
-// unheard-of while it continues working is believed or not, but nothing hangs.
+// undrained-of while it continues working is believed or not, but nothing hangs.
 func TestStateChanges(t *testing.T) {
 	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault, 1 << 31} {
 		r := newRig(t, quickBeat)

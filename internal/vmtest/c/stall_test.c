@@ -312,7 +312,7 @@ CASE(bytes_that_come_late)
 	finish();
 }
 
-CASE(closed_before_its_bytes_came)
+CASE(closed_before_its_bytes_received)
 {
 	int fd = begin_transfer();
 

@@ -1,7 +1,7 @@
 /*
  * A channel between two hosts: what one sends the device offers to the other, under an id of its own.
  * The hosts follow their rows. The device between them has none: it is written after
- * firmware/core/relay.c and hear.c.
+ * firmware/core/relay.c and forward.c.
  *
  * Bounds: K messages one way, rings of SLOTS slots; the receiving host closes its half, stops
  * answering, or detaches.

@@ -7,13 +7,13 @@
 #include "calls.h"
 
 /* Initialize the relay of a process. Its own end only handles refusals. */
-static void lay_guest(struct nfc_relay *relay, struct nfc_process *p,
-		      uint32_t target)
+static void init_guest(struct nfc_relay *relay, struct nfc_process *p,
+		       uint32_t target)
 {
 	relay->has_guest = true;
 	relay->end[0].call.fn = nfc_read_guest;
 	nfc_relay_bind(&relay->end[1], target);
-	nfc_guest_lay(relay, p);
+	nfc_guest_init(relay, p);
 }
 
 /* ---- a process that connects ---- */
@@ -49,7 +49,8 @@ static struct nfc_host *host_at(const struct nfc_process *self, uint64_t id)
 
 	nfc_lock(&dev->lock);
 	l = nfc_listener_at(dev, id);
-	if (l && l->ch && nfc_may_connect(l, self->host) && !nfc_gone(l->host))
+	if (l && l->ch && nfc_may_connect(l, self->host) &&
+	    !nfc_is_detaching(l->host))
 		host = l->host;
 	nfc_unlock(&dev->lock);
 	return host;
@@ -67,15 +68,15 @@ static int queue_guest(struct nfc_process *self, struct nfc_listener *l,
 	rc = target ? nfc_relay_queue(l, self->host, self->island, relay) :
 		      -NFC_ENOMEM;
 	if (!rc)
-		lay_guest(relay, self, target);
+		init_guest(relay, self, target);
 	else if (own)
 		relay->end[0].host = self->host;
 	return rc;
 }
 
 /* On the process's own island, which is its channel's. */
-static int visit_here(struct nfc_process *self, uint64_t id,
-		      struct nfc_channel **ch)
+static int connect_near_host(struct nfc_process *self, uint64_t id,
+			     struct nfc_channel **ch)
 {
 	struct nfc_device *dev = self->island->dev;
 	struct nfc_relay *own = own_guest(self), *relay = own;
@@ -106,7 +107,7 @@ static int visit_here(struct nfc_process *self, uint64_t id,
 
 /* ---- to a host of another node, which connects ---- */
 
-_Static_assert(NFC_RELAYS == 1 << 8, "a guest's number is told in 8 bits");
+_Static_assert(NFC_RELAYS == 1 << 8, "a guest's number has 8 bits");
 
 /* The other node has answered a process that waits for that. */
 static void on_way_answer(struct nfc_relay *relay,
@@ -141,13 +142,13 @@ static void on_way_loss(struct nfc_relay *relay)
 	}
 }
 
-static void hear_way(struct nfc_joint *joint)
+static void handle_way(struct nfc_joint *joint)
 {
-	uint32_t news = atomic_exchange(&joint->far.news, 0);
+	uint32_t events = atomic_exchange(&joint->far.events, 0);
 
-	if (joint->far.relay && news & NFC_NEWS_JOINED)
+	if (joint->far.relay && events & NFC_JOINT_JOINED)
 		on_way_answer(joint->far.relay, &joint->far.joined);
-	if (joint->far.relay && news & NFC_NEWS_LOST)
+	if (joint->far.relay && events & NFC_JOINT_LOST)
 		on_way_loss(joint->far.relay);
 }
 
@@ -161,7 +162,7 @@ static int read_way(struct nfc_island *island, void *arg)
 
 	(void)island;
 	atomic_exchange(&joint->called[0], 0); /* SYNC: joint */
-	hear_way(joint);
+	handle_way(joint);
 	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
 	return NFC_AGAIN;
 }
@@ -176,7 +177,7 @@ static int ask_there(struct nfc_process *self, struct nfc_relay *relay)
 
 	if (!joint)
 		return -NFC_ENOMEM;
-	nfc_joint_lay_far(joint, 0, self->host, self->island, read_way);
+	nfc_joint_init_far(joint, 0, self->host, self->island, read_way);
 	joint->far.relay = relay;
 	relay->way = joint;
 	atomic_fetch_add(&joint->ends, 1); /* the port's */
@@ -203,8 +204,8 @@ static struct nfc_relay *begin_there(struct nfc_process *self)
 	if (relay) {
 		atomic_store(&relay->ends, 1);
 		relay->way = NULL;
-		nfc_relay_lay(relay, 0, self->host, self->island);
-		nfc_relay_lay(relay, 1, NULL, self->island);
+		nfc_relay_init(relay, 0, self->host, self->island);
+		nfc_relay_init(relay, 1, NULL, self->island);
 	}
 	nfc_unlock(&dev->lock);
 	return relay;
@@ -218,8 +219,8 @@ static void end_there(struct nfc_device *dev, struct nfc_relay *relay)
 	atomic_fetch_sub(&relay->ends, 1); /* it may be another's from here on */
 }
 
-static int visit_there(struct nfc_process *self, uint64_t id,
-		       struct nfc_channel **ch)
+static int connect_far_host(struct nfc_process *self, uint64_t id,
+			    struct nfc_channel **ch)
 {
 	struct nfc_relay *own = own_guest(self);
 	struct nfc_relay *relay = own ? own : begin_there(self);
@@ -273,7 +274,7 @@ static int let_in(struct nfc_island *island, const struct coming *c)
 		rc = -NFC_ENOMEM;
 	if (rc)
 		return rc;
-	nfc_relay_lay(relay, 1, c->host, island);
+	nfc_relay_init(relay, 1, c->host, island);
 	atomic_fetch_add(&relay->ends, 1);
 	return 0;
 }
@@ -287,12 +288,12 @@ static int come_here(struct nfc_island *island, void *arg)
 	int rc = -NFC_ENOTARGET;
 	bool awaited;
 
-	if (nfc_gone(c->host))
+	if (nfc_is_detaching(c->host))
 		return -NFC_ECLOSED;
 	if (relay->end[0].island != island->index)
 		return rc;
 	if (relay->way) /* the host may be faster than the answer of its node */
-		hear_way(relay->way);
+		handle_way(relay->way);
 	c->target = nfc_free_targets(island, c->host, 1);
 	nfc_lock(&dev->lock);
 	awaited = is_awaited(c);
@@ -311,8 +312,8 @@ static int come_here(struct nfc_island *island, void *arg)
 	return 0;
 }
 
-int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
-		uint64_t *target)
+int nfc_guest_connect(struct nfc_process *self, uint64_t id, uint64_t number,
+		      uint64_t *target)
 {
 	struct nfc_device *dev = self->island->dev;
 	struct coming c = { .host = self->host, .id = id };
@@ -341,37 +342,37 @@ int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
  * of the caller's own host, or one that admits any user. Users of other nodes
  * are unknown here. Must hold the device's lock.
  */
-static struct nfc_listener *visited(struct nfc_host *host,
-				    const struct nfc_visit *v)
+static struct nfc_listener *listener_of(struct nfc_host *host,
+					const struct nfc_far_guest *v)
 {
 	struct nfc_listener *l = nfc_listener_at(host->dev,
 						 v->target & 0xffffff);
 
-	if (!l || l->host != host || !l->ch || nfc_gone(host))
+	if (!l || l->host != host || !l->ch || nfc_is_detaching(host))
 		return NULL;
 	return l->anyone || nfc_is_whose(&v->from, &v->to) ? l : NULL;
 }
 
 /* A place before it. */
-static int admit_visitor(struct nfc_island *island, struct nfc_joint *joint)
+static int admit_far_guest(struct nfc_island *island, struct nfc_joint *joint)
 {
-	const struct nfc_visit *v = &joint->far.visit;
+	const struct nfc_far_guest *v = &joint->far.guest;
 	struct nfc_device *dev = island->dev;
 	struct nfc_relay *relay = NULL;
 	int rc = -NFC_ENOTARGET;
 	struct nfc_listener *l;
 
 	nfc_lock(&dev->lock);
-	l = visited(joint->rings[1].host, v);
+	l = listener_of(joint->rings[1].host, v);
 	if (l && l->ch->island == island) {
 		relay = nfc_relay_free(dev);
-		rc = nfc_visitor_queue(l, &v->from, island, relay);
+		rc = nfc_far_guest_queue(l, &v->from, island, relay);
 	}
 	if (!rc) {
 		relay->way = joint;
-		relay->news = 1ull << NFC_ID_NODE_SHIFT |
-			      (uint64_t)v->node << NFC_ID_Z_SHIFT |
-			      NFC_ACCEPT_PROCESS | v->target >> 24;
+		relay->event_word = 1ull << NFC_ID_NODE_SHIFT |
+				    (uint64_t)v->node << NFC_ID_Z_SHIFT |
+				    NFC_ACCEPT_PROCESS | v->target >> 24;
 		atomic_fetch_add(&joint->ends, 1);
 		joint->far.relay = relay;
 	}
@@ -379,21 +380,21 @@ static int admit_visitor(struct nfc_island *island, struct nfc_joint *joint)
 	return rc;
 }
 
-static void answer_visitor(struct nfc_island *island, struct nfc_joint *joint)
+static void answer_far_guest(struct nfc_island *island, struct nfc_joint *joint)
 {
-	const struct nfc_visit *v = &joint->far.visit;
+	const struct nfc_far_guest *v = &joint->far.guest;
 
 	joint->far.joined = (struct nfc_joined){
 		.h2d = v->to.owner,
 		.d2h = v->to.home,
-		.status = (uint32_t)-admit_visitor(island, joint),
+		.status = (uint32_t)-admit_far_guest(island, joint),
 	};
 	atomic_store(&joint->far.answered, true);
 	nfc_joint_notify(joint);
 }
 
 /* The process's node has the answer: the host may be notified. */
-static void ready_visitor(struct nfc_device *dev, struct nfc_relay *relay)
+static void ready_far_guest(struct nfc_device *dev, struct nfc_relay *relay)
 {
 	struct nfc_listener *l;
 
@@ -409,36 +410,36 @@ static void ready_visitor(struct nfc_device *dev, struct nfc_relay *relay)
  * Handle the events of the listener's end of the connection. A struct
  * nfc_call's fn.
  */
-static int read_visitor(struct nfc_island *island, void *arg)
+static int read_far_guest(struct nfc_island *island, void *arg)
 {
 	struct nfc_joint *joint = ((struct nfc_rings *)arg)->joint;
-	uint32_t news;
+	uint32_t events;
 
 	atomic_exchange(&joint->called[1], 0); /* SYNC: joint */
-	news = atomic_exchange(&joint->far.news, 0);
-	if (news & NFC_NEWS_ASKED)
-		answer_visitor(island, joint);
-	else if (joint->far.relay && !news)
-		ready_visitor(island->dev, joint->far.relay);
-	if (joint->far.relay && news & NFC_NEWS_LOST)
-		nfc_visitor_leave(joint->far.relay);
+	events = atomic_exchange(&joint->far.events, 0);
+	if (events & NFC_JOINT_ASKED)
+		answer_far_guest(island, joint);
+	else if (joint->far.relay && !events)
+		ready_far_guest(island->dev, joint->far.relay);
+	if (joint->far.relay && events & NFC_JOINT_LOST)
+		nfc_far_guest_leave(joint->far.relay);
 	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
 	return NFC_AGAIN;
 }
 
-int nfc_visit_ask(struct nfc_device *dev, uint32_t index,
-		  const struct nfc_visit *visit, struct nfc_joint **out,
-		  uint32_t *at)
+int nfc_far_guest_ask(struct nfc_device *dev, uint32_t index,
+		      const struct nfc_far_guest *guest, struct nfc_joint **out,
+		      uint32_t *at)
 {
 	struct nfc_host *host = dev->host[index];
 	struct nfc_island *island = NULL;
 	struct nfc_joint *joint;
 	struct nfc_listener *l;
 
-	if (!nfc_is_host(dev, visit->target & 0xffffff))
+	if (!nfc_is_host(dev, guest->target & 0xffffff))
 		return -NFC_ENOTARGET;
 	nfc_lock(&dev->lock);
-	l = visited(host, visit);
+	l = listener_of(host, guest);
 	if (l && l->guests == NFC_GUESTS_ALL)
 		island = l->ch->island;
 	nfc_unlock(&dev->lock);
@@ -447,18 +448,18 @@ int nfc_visit_ask(struct nfc_device *dev, uint32_t index,
 	joint = nfc_joint_take(host);
 	if (!joint)
 		return -NFC_ENOMEM;
-	nfc_joint_lay_far(joint, 1, host, island, read_visitor);
-	joint->far.visit = *visit;
-	atomic_store(&joint->far.news, NFC_NEWS_ASKED);
+	nfc_joint_init_far(joint, 1, host, island, read_far_guest);
+	joint->far.guest = *guest;
+	atomic_store(&joint->far.events, NFC_JOINT_ASKED);
 	*out = joint;
 	*at = nfc_joint_index(joint);
 	nfc_joint_call(joint, 1);
 	return 0;
 }
 
-bool nfc_visit_told(struct nfc_joint *joint)
+bool nfc_far_guest_notified(struct nfc_joint *joint)
 {
-	return atomic_load(&joint->far.told);
+	return atomic_load(&joint->far.notified);
 }
 
 /* ---- both ---- */
@@ -488,6 +489,6 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 		return where;
 	if (!nfc_is_host(self->island->dev, nfc_id_target(target)))
 		return nfc_join(self, target, where, ch);
-	return where ? visit_there(self, target, ch) :
-		       visit_here(self, nfc_id_target(target), ch);
+	return where ? connect_far_host(self, target, ch) :
+		       connect_near_host(self, nfc_id_target(target), ch);
 }

@@ -228,13 +228,14 @@ static void stopped(struct nfc_channel *ch)
 		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, nfc_present(half));
 }
 
-/* ---- hearing ---- */
+/* ---- events ---- */
 
-static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
+static void forward_event(struct nfc_relay_end *end,
+			  enum nfc_relay_events events)
 {
 	struct nfc_channel *ch = end->ch;
 
-	switch (news) {
+	switch (events) {
 	case NFC_RELAY_ANSWERED:
 		answered(end, ch);
 		break;
@@ -250,14 +251,14 @@ static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
 	case NFC_RELAY_READY:
 		nfc_send_ready(ch);
 		break;
-	case NFC_RELAY_GONE:
+	case NFC_RELAY_ENDED:
 		lose_other(ch);
 		break;
 	case NFC_RELAY_STOPPED:
 		stopped(ch);
 		break;
 	default:
-		closed(ch, news == NFC_RELAY_CLOSED ? NFC_H2D : NFC_D2H);
+		closed(ch, events == NFC_RELAY_CLOSED ? NFC_H2D : NFC_D2H);
 	}
 }
 
@@ -265,24 +266,24 @@ static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
  * Handle all events in order; false if it has to run again, usually for lack of
  * room.
  */
-static bool hear_all(struct nfc_relay_end *end)
+static bool forward_events(struct nfc_relay_end *end)
 {
-	bool heard = release(end->relay);
-	uint32_t news;
+	bool released = release(end->relay);
+	uint32_t events;
 
 	/* a host that has not opened its channel yet cannot be notified */
-	while (end->ch && end->ch->open && (news = atomic_load(&end->news))) {
-		if (nfc_gone(end->host))
+	while (end->ch && end->ch->open && (events = atomic_load(&end->events))) {
+		if (nfc_is_detaching(end->host))
 			return true;
 		if (!nfc_rings_room(end->ch->rings))
 			return false;
-		news &= -news;
-		if (news == NFC_RELAY_GONE && !stop_pairs(end->ch))
+		events &= -events;
+		if (events == NFC_RELAY_ENDED && !stop_pairs(end->ch))
 			return false;
-		atomic_fetch_and(&end->news, ~news);
-		hear(end, (enum nfc_relay_news)news);
+		atomic_fetch_and(&end->events, ~events);
+		forward_event(end, (enum nfc_relay_events)events);
 	}
-	return heard;
+	return released;
 }
 
 static void wait_for_room(struct nfc_island *island, struct nfc_relay_end *end)
@@ -300,7 +301,7 @@ void nfc_serve_relays(struct nfc_island *island)
 	for (; end; end = next) {
 		next = end->next;
 		end->waits = 0;
-		if (!hear_all(end))
+		if (!forward_events(end))
 			wait_for_room(island, end);
 	}
 }
@@ -310,7 +311,7 @@ int nfc_read_relay(struct nfc_island *island, void *arg)
 	struct nfc_relay_end *end = arg;
 
 	atomic_exchange(&end->called, 0); /* SYNC: relay */
-	if (!end->waits && !hear_all(end))
+	if (!end->waits && !forward_events(end))
 		wait_for_room(island, end);
 	atomic_fetch_sub(&end->relay->calls,
 			 1); /* it may be another's from here on */
@@ -337,7 +338,7 @@ int nfc_read_guest(struct nfc_island *island, void *arg)
 	(void)island;
 	atomic_exchange(&end->called, 0); /* SYNC: relay */
 	/* a host may have guessed the target, and opened it: that is as good */
-	if (atomic_load(&end->news) & NFC_RELAY_GONE && relay->end[1].ch &&
+	if (atomic_load(&end->events) & NFC_RELAY_ENDED && relay->end[1].ch &&
 	    !ch->open) {
 		nfc_guest_over(ch);
 		nfc_guest_alone(ch);
@@ -352,7 +353,7 @@ void nfc_guest_lose(struct nfc_channel *ch)
 		if (ch->half[d].state == NFC_HALF_MOVING)
 			nfc_half_release(ch, d, -NFC_ECLOSED);
 	if (ch->open) {
-		nfc_other_gone(ch);
+		nfc_other_closed(ch);
 		return;
 	}
 	nfc_guest_over(ch);
@@ -367,7 +368,7 @@ static bool part(struct nfc_relay *relay)
 {
 	struct nfc_half *half = relay->guest.half;
 
-	if (relay->end[1].ch && !nfc_gone(relay->end[1].host) &&
+	if (relay->end[1].ch && !nfc_is_detaching(relay->end[1].host) &&
 	    (!part_transfer(relay, &half[0]) || !part_transfer(relay, &half[1])))
 		return false;
 	half[0].waiter = half[1].waiter = NULL;

@@ -52,8 +52,8 @@ static void of_oneself(struct nfc_node *n, uint32_t version, uint32_t diagnostic
 	spread(n, n->view.self, ~0u);
 }
 
-static void record_came(void *self, uint32_t link, uint32_t node,
-			uint32_t version, uint32_t diagnostic)
+static void record_received(void *self, uint32_t link, uint32_t node,
+			    uint32_t version, uint32_t diagnostic)
 {
 	struct nfc_node *n = self;
 	uint32_t index = nfc_torus_index(&n->view.torus, node);
@@ -83,13 +83,13 @@ static void record_came(void *self, uint32_t link, uint32_t node,
 	spread(n, index, ~(1u << link));
 }
 
-void nfc_news_init(struct nfc_node *n)
+void nfc_records_init(struct nfc_node *n)
 {
-	n->owner = (struct nfc_link_owner){ n, next_record, record_came,
+	n->owner = (struct nfc_link_owner){ n, next_record, record_received,
 					    nfc_node_take };
 	for (uint32_t link = 0; link < NFC_LINKS; link++)
 		n->link[link].owner = &n->owner;
-	nfc_news_update(n);
+	nfc_records_update(n);
 }
 
 /* The level of the host's side: silent for its interval, or for two. */
@@ -102,7 +102,7 @@ static uint32_t host_level(const struct nfc_node *n)
 	return silent <= 2 * n->config.host_ns ? NFC_DIAG_SICK : NFC_DIAG_BROKEN;
 }
 
-void nfc_news_update(struct nfc_node *n)
+void nfc_records_update(struct nfc_node *n)
 {
 	struct nfc_record *own = &n->view.record[n->view.self];
 	uint32_t word = n->sensed, level = host_level(n);
@@ -126,7 +126,7 @@ void nfc_news_update(struct nfc_node *n)
 	spread(n, n->view.self, ~0u);
 }
 
-void nfc_news_refresh(struct nfc_node *n)
+void nfc_records_refresh(struct nfc_node *n)
 {
 	uint32_t nodes = nfc_torus_nodes(&n->view.torus);
 
@@ -141,7 +141,7 @@ void nfc_news_refresh(struct nfc_node *n)
 	}
 }
 
-void nfc_news_all(struct nfc_node *n, uint32_t link)
+void nfc_records_all(struct nfc_node *n, uint32_t link)
 {
 	for (uint32_t i = 0; i < nfc_torus_nodes(&n->view.torus); i++)
 		if (n->view.record[i].diagnostic)
