@@ -130,10 +130,6 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "requests_of"}, wants: `withdrawn > 0`,
 	},
 	{
-		name: "walk-at-one-go", about: "a CANCEL looks for its operations with the file locked until it has some", group: inDefects, kernel: "release",
-		binary: "clients", args: []string{"-n", "a_cancel"}, wants: `hits\("walk"\) >= WAITING / FOUND`,
-	},
-	{
 		name: "stop-after-all", about: "a process is stopped once more only when nobody else has a request", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "files_end_beside"}, wants: `prompt > CLOSES / 2`,
 	},
@@ -212,10 +208,6 @@ var defects = []defect{
 	{
 		name: "region-after-unmap", about: "a region outlives the memory that it stands for", group: inDefects, kernel: "release",
 		binary: "region", args: []string{"-n", "unmapped"}, wants: `regions\(fd\) == 0`,
-	},
-	{
-		name: "region-of-old-pages", about: "a region's pages move where its addresses name others", group: inDefects, kernel: "release",
-		binary: "region", args: []string{"-n", "protected"}, wants: `error == EFAULT`,
 	},
 	{
 		name: "region-at-one-go", about: "who gives a large region back keeps the processor until it is done", group: inDefects, kernel: "release",

@@ -3,6 +3,7 @@
  * Devices of another version than the driver's: it says what it found and what
  * it knows, leaves them alone, and serves the one beside them.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -49,7 +50,8 @@ static int nodes(void)
 	if (!CHECK(d))
 		return -1;
 	while ((e = readdir(d)))
-		n += !strncmp(e->d_name, "nfcomms", strlen("nfcomms"));
+		n += !strncmp(e->d_name, "nfcomms", strlen("nfcomms")) &&
+		     isdigit((unsigned char)e->d_name[strlen("nfcomms")]);
 	closedir(d);
 	return n;
 }
