@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,39 +61,58 @@ func nested(files []string) (folders []string) {
 	return folders
 }
 
-// serve writes the tree as that version to a folder as a module proxy has it, and returns its URL.
-func serve(t *testing.T, top, version string) string {
+// serve writes the tree as that version to a folder as a module proxy has it, with the modules in
+// these folders, and returns its URL.
+func serve(t *testing.T, top, version string, folders ...string) string {
 	t.Helper()
 	proxy := t.TempDir()
-	dir := filepath.Join(proxy, module, "@v")
 	list := output(t, top, nil, "git", "-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard")
 	files := strings.Split(list, "\n")
-	others := nested(files)
+	for _, folder := range append(folders, "") {
+		serveModule(t, proxy, top, version, folder, files)
+	}
+	return "file://" + proxy
+}
+
+// serveModule writes the module in a folder, which requires the others as the version that they have then.
+func serveModule(t *testing.T, proxy, top, version, folder string, files []string) {
+	t.Helper()
+	path := module
+	if folder != "" {
+		path, folder = module+"/"+folder, folder+"/"
+	}
 	var data bytes.Buffer
 	w := zip.NewWriter(&data)
 	for _, f := range files {
-		inside := slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(f, o) })
+		rest, own := strings.CutPrefix(f, folder)
+		inside := slices.ContainsFunc(nested(files), func(o string) bool { return o != folder && strings.HasPrefix(o, folder) && strings.HasPrefix(f, o) })
 		info, err := os.Lstat(filepath.Join(top, f))
-		if inside || err != nil || !info.Mode().IsRegular() {
+		if !own || inside || err != nil || !info.Mode().IsRegular() {
 			continue // as go leaves them out
 		}
-		to, err := w.Create(module + "@" + version + "/" + f)
+		to, err := w.Create(path + "@" + version + "/" + rest)
 		require.NoError(t, err)
-		from, err := os.ReadFile(filepath.Join(top, f))
-		require.NoError(t, err)
-		_, err = io.Copy(to, bytes.NewReader(from))
+		_, err = to.Write(released(t, filepath.Join(top, f), version))
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
-	require.NoError(t, err)
 	for name, text := range map[string]string{
-		"list": version + "\n", version + ".mod": string(mod), version + ".zip": data.String(),
+		"list": version + "\n", version + ".mod": string(released(t, filepath.Join(top, folder, "go.mod"), version)), version + ".zip": data.String(),
 		version + ".info": fmt.Sprintf(`{"Version":%q,"Time":"2026-01-01T00:00:00Z"}`, version),
 	} {
-		write(t, dir, name, text)
+		write(t, filepath.Join(proxy, path, "@v"), name, text)
 	}
-	return "file://" + proxy
+}
+
+// released returns a file as a release has it: a go.mod requires the library's version.
+func released(t *testing.T, file, version string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	if filepath.Base(file) != "go.mod" {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte(module+" v0.0.0"), []byte(module+" "+version))
 }
 
 // commands are the uses of the module that the documents tell their readers to type.
@@ -122,7 +140,7 @@ func TestModuleIsFetched(t *testing.T) {
 	dir, bin, version := t.TempDir(), t.TempDir(), release(t, top)
 	cache := output(t, top, nil, "go", "env", "GOMODCACHE")
 	env := []string{
-		"GOPROXY=" + serve(t, top, version) + ",file://" + cache + "/cache/download", "GOSUMDB=off", "GOWORK=off", "GOBIN=" + bin,
+		"GOPROXY=" + serve(t, top, version, "pkg/telemetry") + ",file://" + cache + "/cache/download", "GOSUMDB=off", "GOWORK=off", "GOBIN=" + bin,
 		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOTOOLCHAIN=local", "CGO_ENABLED=1",
 	}
 	hello, err := os.ReadFile(filepath.Join(top, "examples", "hello", "main.go"))

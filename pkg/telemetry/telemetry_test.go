@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -268,16 +266,6 @@ func TestHandler(t *testing.T) {
 	require.Equal(t, span.SpanContext().SpanID().String(), r["span_id"])
 	require.Contains(t, next()["g"], "trace_id")
 	require.NotContains(t, next(), "trace_id")
-}
-
-// TestDocs: docs/telemetry.md has the example that runs.
-func TestDocs(t *testing.T) {
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	page, err := os.ReadFile("../../docs/telemetry.md")
-	require.NoError(t, err)
-	_, example, _ := strings.Cut(string(source), "\nfunc Example()")
-	require.Contains(t, string(page), "```go\nfunc Example()"+example+"```\n")
 }
 
 // TestMetricsBridge: the metrics of a device pass to OpenTelemetry by the bridge from Prometheus.

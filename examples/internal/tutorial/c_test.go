@@ -29,7 +29,7 @@ var partsOfC = map[string][][2]string{
 	"kernel-module.md": {
 		{driver, "uint8_t bytes[64] = { 0 }; uint64_t size = sizeof(bytes);"},
 		{driver, "int fd = 0;"}, {driver, "int fd = 0;"},
-		{driver, "int fd = 0, buffer = 0; uint8_t bytes[64]; uint64_t size = sizeof(bytes);"},
+		{driver, "int fd = 0, buffer = 0; uint32_t channel = 0; uint8_t bytes[64]; uint64_t size = sizeof(bytes);"},
 	},
 }
 

@@ -171,6 +171,9 @@ func main() {
 }
 `
 
+// tested begin the pages and packages whose listings have tests of their own.
+var tested = []string{"docs/tutorial/", "docs/telemetry.md", "pkg/telemetry/"}
+
 // TestFragments: each listing of Go in a page or in the documentation of a package that
 // is no whole program compiles where its text puts it, and those that need nothing
 // beside a device run.
@@ -180,7 +183,7 @@ func TestFragments(t *testing.T) {
 	var code, table strings.Builder
 	var run []string
 	for _, name := range strings.Fields(string(files)) {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "docs/tutorial/") { // those have tests of their own
+		if strings.HasSuffix(name, "_test.go") || slices.ContainsFunc(tested, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		all := fragmentsOf(t, name)
