@@ -187,9 +187,10 @@ u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms, u32 misses)
 }
 
 /*
- * How old a heartbeat is that is found at now, was not there at before, and was written at device by
- * the device's clock. The clocks need not agree: the least difference that was seen is that of a beat
- * found at once. It may grow by 122 ppm of the time, as a device's clock may be slower.
+ * How old a heartbeat is that is found at now, was not there at before, and was
+ * written at device by the device's clock. The clocks need not agree: the least
+ * difference that was seen is that of a beat found at once. It may grow by 122 ppm
+ * of the time, as a device's clock may be slower.
  */
 u64 nfcm_clock_age(struct nfcm_clock *c, u64 now, u64 device, u64 before)
 {
