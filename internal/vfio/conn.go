@@ -140,6 +140,15 @@ func (c *conn) kick(hasty bool) {
 	c.hasty = hasty
 }
 
+// kickAtEnd kicks when ctx ends. After the returned function requests have the usual time, also where ctx
+// ends meanwhile.
+func (c *conn) kickAtEnd(ctx context.Context) (undo func()) {
+	return fdpass.Interrupt(ctx, func(t time.Time) error {
+		c.kick(!t.IsZero())
+		return nil
+	})
+}
+
 // ask makes a request that is answered without descriptors.
 func (c *conn) ask(command uint16, payload []byte, files ...int) ([]byte, error) {
 	answer, came, err := c.request(command, payload, files...)

@@ -84,7 +84,7 @@ func (c *conn) control(ctx context.Context, what uint32, patience time.Duration)
 		case status&pci.StatusBusy == 0:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, context.Cause(ctx))
+			return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, ctx.Err())
 		case time.Now().After(end):
 			return fmt.Errorf("%w: busy after %v", bridge.ErrDeviceLost, patience)
 		}

@@ -9,9 +9,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -204,4 +206,38 @@ func TestAddresses(t *testing.T) {
 		_, err = parse(a)
 		require.ErrorIs(t, err, want, address)
 	}
+}
+
+// TestKickIsTakenBack: a context that ends as its call does leaves later requests their time.
+func TestKickIsTakenBack(t *testing.T) {
+	c, err := dial(t.Context(), serve(t, wellBehaved))
+	require.NoError(t, err)
+	defer c.close()
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		undo := c.kickAtEnd(ctx)
+		cancel()
+		undo()
+		runtime.Gosched() // to what might still be on its way
+		c.timing.Lock()
+		hasty := c.hasty
+		c.timing.Unlock()
+		require.False(t, hasty)
+	}
+}
+
+// TestBusyFunction: a wait for a function that stays busy ends with the error of its context, whatever
+// the cause of that.
+func TestBusyFunction(t *testing.T) {
+	c, err := dial(t.Context(), serve(t, func(h header, payload []byte) []byte {
+		if h.command == cmdRegionRead && order.Uint64(payload) == pci.RegStatus {
+			return reply(h, append(payload, words(pci.StatusBusy)...))
+		}
+		return wellBehaved(h, payload)
+	}))
+	require.NoError(t, err)
+	defer c.close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.EOF)
+	require.ErrorIs(t, c.control(ctx, pci.ControlReset, time.Minute), context.Canceled)
 }

@@ -72,7 +72,7 @@ func (p *port) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { c.kick(true) })()
+	defer c.kickAtEnd(ctx)()
 	if err = p.prepare(c); err == nil {
 		err = c.boot(ctx)
 	}
@@ -80,7 +80,6 @@ func (p *port) attach(ctx context.Context) error {
 		c.close()
 		return err
 	}
-	c.kick(false)
 	p.conn = c
 	return nil
 }
@@ -156,7 +155,7 @@ func (p *port) Restart(ctx context.Context) error {
 	c := p.conn
 	c.kick(false)
 	if c.Alive() {
-		defer context.AfterFunc(ctx, func() { c.kick(true) })()
+		defer c.kickAtEnd(ctx)()
 		return lost(c.boot(ctx))
 	}
 	c.close()
