@@ -87,6 +87,9 @@ else: nfctl has nfc_fw.h and the other headers. No server is asked.`,
 			if len(args) == 2 {
 				r.Image = args[1]
 			}
+			if at, err := os.Stat(args[0]); err != nil || !at.IsDir() {
+				return usagef("no folder %s: the first argument is the folder of the program's C files", args[0])
+			}
 			image, err := program.Build(cmd.Context(), os.DirFS(folder), o)
 			if err != nil {
 				return buildFailed(err)

@@ -89,7 +89,7 @@ func TestProgramBuild(t *testing.T) {
 		code       int
 	}{
 		{"some", "device/bad.c:1:", exitUsage},
-		{".git", "no such file or directory", exitUsage},
+		{".git", "no folder .git", exitUsage},
 		{"some/device some/there/x.so", "bad.c", exitUsage},
 	} {
 		code, _, errs = nfctl(append([]string{"program", "build"}, strings.Fields(c.args)...)...)
