@@ -22,8 +22,8 @@ func TestLimitsRun(t *testing.T) {
 	}
 	require.NoError(t, c.Play(t.Context(), 1, time.Nanosecond, func(string) {}))
 	require.Empty(t, c.Failed)
-	for _, one := range all {
-		require.Equal(t, 2*one.Batch, one.Rounds[0].Ops, one.Name)
+	for _, one := range all { // a batch that takes longer than NativeMillis is the last
+		require.Contains(t, []int{one.Batch, 2 * one.Batch}, one.Rounds[0].Ops, one.Name)
 		require.Positive(t, one.Ns()[0], one.Name)
 	}
 }
