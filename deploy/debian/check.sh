@@ -63,8 +63,8 @@ same_files() {
 check "rpm packages are reproducible" rpms
 check "they have the files of the Debian packages" same_files
 check "their digests are right" rpm -K --nosignature "$work"/rpm/*.rpm
-check "the configuration is kept in an upgrade" grep -x /etc/nfcomms/nfcommsd.yaml <(rpm -qpc "$work"/rpm/nfcomms-*.rpm)
-check "they need what the Debian packages need" diff <(rpm -qp --requires "$work"/rpm/nfcomms-*.rpm | grep -v '^rpmlib\|/bin/sh' | sed 's/ .*//' | sort) <(printf '%s\n' glibc shadow-utils systemd)
+check "the configuration is kept in an upgrade" grep -x /etc/nfcomms/nfcommsd.yaml <(rpm -qpc "$work"/rpm/nfcomms-[0-9]*.rpm)
+check "they need what the Debian packages need" diff <(rpm -qp --requires "$work"/rpm/nfcomms-[0-9]*.rpm | grep -v '^rpmlib\|/bin/sh' | sed 's/ .*//' | sort) <(printf '%s\n' glibc shadow-utils systemd)
 
 # --- a booted Debian
 
