@@ -59,11 +59,17 @@ func begin(ctx context.Context, t *testing.T, dev bridge.Device, name string, fi
 	return p
 }
 
+// untilLogged waits until the log has a text: a handler has a goroutine of its own while the device is open.
+func untilLogged(t *testing.T, log *journal, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), text) }, time.Minute, time.Millisecond, text)
+}
+
 // untilBegun waits until a process has its island to itself: its start may be answered
 // before the island's thread came to it.
 func untilBegun(t *testing.T, log *journal) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "begins") }, time.Minute, time.Millisecond)
+	untilLogged(t, log, "begins")
 }
 
 // requireBlamed: an error has its kind and the program that is to blame.
@@ -158,8 +164,8 @@ func TestResetBesideAProcessThatComputes(t *testing.T) {
 	untilBegun(t, log)
 	require.NoError(t, dev.Reset(ctx))
 	works(t, dev)
-	require.Contains(t, log.String(), `msg="device restarted beside a process that computes"`)
-	require.Contains(t, log.String(), "program=quiet")
+	untilLogged(t, log, `msg="device restarted beside a process that computes"`)
+	untilLogged(t, log, "program=quiet")
 	untilFreed(t, images)
 	require.NoError(t, dev.Close())
 }
@@ -179,7 +185,7 @@ func TestSilentDeviceNamesTheProgram(t *testing.T) {
 	requireBlamed(t, err, bridge.ErrDeviceLost, "lone.spin", p, 0)
 	require.NoError(t, dev.Reset(ctx))
 	works(t, dev)
-	require.Contains(t, log.String(), `program \"lone.spin\"`)
+	untilLogged(t, log, `program \"lone.spin\"`)
 	for err = dev.Close(); err != nil; err = openDevice(t, "").Close() {
 		require.ErrorIs(t, err, bridge.ErrBusy)
 	}

@@ -38,7 +38,7 @@ func TestRefusedImages(t *testing.T) {
 			require.ErrorAs(t, err, &refused, macro)
 			require.Equal(t, why, refused.Why, macro)
 		}
-		require.Contains(t, log.String(), "load: the image "+why, macro)
+		untilLogged(t, log, "load: the image "+why)
 	}
 	require.Equal(t, images, mapped(t))
 	name := load(ctx, t, dev, build(t, "refused.c", "NONE"))
