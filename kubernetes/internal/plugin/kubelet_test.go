@@ -59,7 +59,7 @@ func newKubelet(t *testing.T, folder string, before *kubelet) *kubelet {
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	l, err := net.Listen("unix", filepath.Join(folder, kubeletSocket))
 	require.NoError(t, err)
-	k.server = grpc.NewServer()
+	k.server = grpc.NewServer(grpc.WaitForHandlers(true)) // they begin calls
 	v1beta1.RegisterRegistrationServer(k.server, k)
 	go func() { _ = k.server.Serve(l) }()
 	t.Cleanup(k.end)
