@@ -277,21 +277,32 @@ CASE(an_abort_after_the_relay)
 }
 
 /*
- * A second list beside an offer breaks a rule. The other host, which has broken
- * none, gives the offer back before it gets another.
+ * Offer a transfer from one host to the other with a list 0 too many, which breaks a
+ * rule: the offer is asked back. Its id at the first host; that at the other in *id.
+ */
+static uint64_t offer_a_list_too_many(struct pair *p, uint64_t *id)
+{
+	uint8_t *from = host_buffer(p->near, 100, 1);
+	uint64_t sent = host_begin(p->near, p->at_near, 100, 0);
+
+	*id = p->far->channel[p->at_far].next[NFC_D2H]++;
+	host_expect(p->far, p->at_far, NFC_TYPE_IND_BEGIN, *id);
+	for (int i = 0; i < 2; i++)
+		host_send_lists(p->near, p->at_near, NFC_H2D, sent, from, 100,
+				0, 1);
+	host_expect_note(p->far, p->at_far, NFC_TYPE_WITHDRAW, NFC_D2H, *id);
+	return sent;
+}
+
+/*
+ * The other host, which has broken no rule, gives the offer back before it gets
+ * another.
  */
 CASE(a_list_too_many_is_asked_back)
 {
 	struct pair p = pair_new(pair_hosts);
-	uint8_t *from = host_buffer(p.near, 100, 1);
-	uint64_t sent = host_begin(p.near, p.at_near, 100, 0);
-	uint64_t id = p.far->channel[p.at_far].next[NFC_D2H]++;
+	uint64_t id, sent = offer_a_list_too_many(&p, &id);
 
-	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
-	for (int i = 0; i < 2; i++)
-		host_send_lists(p.near, p.at_near, NFC_H2D, sent, from, 100, 0,
-				1);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
 	host_expect_nothing(p.near, p.at_near);
 	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
 	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
@@ -304,16 +315,9 @@ CASE(a_list_too_many_is_asked_back)
 CASE(a_list_too_many_ends_what_is_taken)
 {
 	struct pair p = pair_new(pair_hosts);
-	uint8_t *from = host_buffer(p.near, 100, 1);
+	uint64_t id, sent = offer_a_list_too_many(&p, &id);
 	uint8_t *to = host_buffer(p.far, 100, 0);
-	uint64_t sent = host_begin(p.near, p.at_near, 100, 0);
-	uint64_t id = p.far->channel[p.at_far].next[NFC_D2H]++;
 
-	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
-	for (int i = 0; i < 2; i++)
-		host_send_lists(p.near, p.at_near, NFC_H2D, sent, from, 100, 0,
-				1);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
 	host_send_lists(p.far, p.at_far, NFC_D2H, id, to, 100, 0, 1);
 	host_expect_ack(p.far, p.at_far, NFC_TYPE_ERROR, NFC_D2H, id,
 			NFC_STATE_FAILED, NFC_EABORTED);
