@@ -73,17 +73,7 @@ func (h ConnectionHalf) From(r ConnectionRow) ConnectionHalf {
 
 // String describes the transition in a line.
 func (r ConnectionRow) String() string {
-	s := fmt.Sprintf("end's %v %v", r.Direction, r.State)
-	if r.With != 0 {
-		s += fmt.Sprintf(" with %v", r.With)
-	}
-	if r.Without != 0 {
-		s += fmt.Sprintf(" without %v", r.Without)
-	}
-	s = fmt.Sprintf("%s: %v → %v", s, r.Input, r.Next)
-	if r.Put != PutNothing {
-		s += fmt.Sprintf(", puts %v", r.Put)
-	}
+	s := transition("end's", r.Direction, r.State, r.With, r.Without, r.Input, r.Next, r.Put)
 	if r.Notify != 0 {
 		s += fmt.Sprintf(", sends %v", r.Notify)
 	}

@@ -87,16 +87,21 @@ func (h DeviceHalf) From(r DeviceRow) DeviceHalf {
 
 // String describes the transition in a line.
 func (r DeviceRow) String() string {
-	s := fmt.Sprintf("device's %v %v", r.Direction, r.State)
-	if r.With != 0 {
-		s += fmt.Sprintf(" with %v", r.With)
+	return transition("device's", r.Direction, r.State, r.With, r.Without, r.Input, r.Next, r.Put)
+}
+
+// transition describes one of a half, of the device or of an end.
+func transition[M DeviceMarks | ConnectionMarks](of string, d abi.Direction, from DeviceState, with, without M, in DeviceInput, to DeviceState, put Put) string {
+	s := fmt.Sprintf("%s %v %v", of, d, from)
+	if with != 0 {
+		s += fmt.Sprintf(" with %v", with)
 	}
-	if r.Without != 0 {
-		s += fmt.Sprintf(" without %v", r.Without)
+	if without != 0 {
+		s += fmt.Sprintf(" without %v", without)
 	}
-	s = fmt.Sprintf("%s: %v → %v", s, r.Input, r.Next)
-	if r.Put != PutNothing {
-		s += fmt.Sprintf(", puts %v", r.Put)
+	s = fmt.Sprintf("%s: %v → %v", s, in, to)
+	if put != PutNothing {
+		s += fmt.Sprintf(", puts %v", put)
 	}
 	return s
 }

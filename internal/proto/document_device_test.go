@@ -45,11 +45,17 @@ var deviceText = map[proto.DeviceInput]string{
 	proto.EngineQuiet:   "the engine is quiet",
 }
 
-// deviceStand describes a state of the device's half with its marks.
-func deviceStand(s proto.DeviceState, with, without proto.DeviceMarks) string {
+// marks are those of a half, of the device or of an end.
+type marks interface {
+	proto.DeviceMarks | proto.ConnectionMarks
+	fmt.Stringer
+}
+
+// stand describes a state of a half with its marks.
+func stand[M marks](s proto.DeviceState, with, without M) string {
 	text := s.String()
 	for i := range 16 {
-		m := proto.DeviceMarks(1) << i
+		m := M(1) << i
 		switch {
 		case with&m != 0:
 			text += ", " + m.String()
@@ -84,31 +90,27 @@ func deviceDoes(r proto.DeviceRow) string {
 	return strings.Join(does, "; ")
 }
 
-// deviceTable renders the device's transitions of one half.
-func deviceTable(t *testing.T, d abi.Direction) string {
-	var b strings.Builder
-	b.WriteString("| state | what comes, or what the process *does* | what it does | next |\n|---|---|---|---|\n")
-	before := ""
-	for s := proto.DeviceIdle; s <= proto.DeviceCommit; s++ {
-		for _, r := range proto.DeviceRows() {
-			if r.Direction != d || r.State != s {
-				continue
-			}
-			in, ok := deviceText[r.Input]
-			if !ok {
-				in = r.Input.String()
-			}
-			require.True(t, ok || r.Input.ByHost(), "no words for %v", r)
-			state := deviceStand(r.State, r.With, r.Without)
-			next := proto.DeviceHalf{State: r.State, Marks: r.With}.From(r)
-			if state == before {
-				state = ""
-			} else {
-				before = state
-			}
-			line := fmt.Sprintf("| %s | %s | %s | %s |\n", state, in, deviceDoes(r), deviceStand(next.State, next.Marks, 0))
-			b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
+// words is the document's text of an input by the first of these that has one, else the input's name.
+func words(t *testing.T, in proto.DeviceInput, texts ...map[proto.DeviceInput]string) string {
+	for _, of := range texts {
+		if text, ok := of[in]; ok {
+			return text
 		}
 	}
-	return b.String()
+	require.True(t, in.ByHost(), "no words for %v", in)
+	return in.String()
+}
+
+// deviceTable renders the device's transitions of one half.
+func deviceTable(t *testing.T, d abi.Direction) string {
+	var doc page
+	for s := proto.DeviceIdle; s <= proto.DeviceCommit; s++ {
+		for _, r := range proto.DeviceRows() {
+			if r.Direction == d && r.State == s {
+				next := proto.DeviceHalf{State: r.State, Marks: r.With}.From(r)
+				doc.add(stand(r.State, r.With, r.Without), words(t, r.Input, deviceText), deviceDoes(r), stand(next.State, next.Marks, 0))
+			}
+		}
+	}
+	return doc.table("what comes, or what the process *does*", does)
 }

@@ -32,21 +32,6 @@ var connectionText = map[proto.DeviceInput]string{
 	proto.HearFin:        "FIN, of no bytes",
 }
 
-// endStand describes a state of an end's half with its marks.
-func endStand(s proto.DeviceState, with, without proto.ConnectionMarks) string {
-	text := s.String()
-	for i := range 16 {
-		m := proto.ConnectionMarks(1) << i
-		switch {
-		case with&m != 0:
-			text += ", " + m.String()
-		case without&m != 0:
-			text += ", not " + m.String()
-		}
-	}
-	return text
-}
-
 // endDoes describes what an end puts, and the events that it sends to the other. The status may be one that was found.
 func endDoes(put proto.Put, status abi.Status, events proto.News, found bool) string {
 	var does []string
@@ -74,37 +59,22 @@ func endDoes(put proto.Put, status abi.Status, events proto.News, found bool) st
 	return strings.Join(does, "; ")
 }
 
+// sends names the input of an end in the head of a table.
+const sends = "what arrives, or what the other end *sends*"
+
 // connectionDocument renders the transitions of one half of an end.
 func connectionDocument(t *testing.T, d abi.Direction) string {
-	var b strings.Builder
-	b.WriteString("| state | what arrives, or what the other end *sends* | what it does | next |\n|---|---|---|---|\n")
-	before := ""
+	var doc page
 	for s := proto.DeviceIdle; s <= proto.DeviceOffered; s++ {
 		for _, r := range proto.ConnectionRows() {
-			if r.Direction != d || r.State != s {
-				continue
+			if r.Direction == d && r.State == s {
+				next := proto.ConnectionHalf{State: r.State, Marks: r.With}.From(r)
+				puts := endDoes(r.Put, r.Status, r.Notify, r.Input == proto.HearRefuse || r.Input == proto.HearBadPages)
+				doc.add(stand(r.State, r.With, r.Without), words(t, r.Input, connectionText, deviceText), puts, stand(next.State, next.Marks, 0))
 			}
-			in, ok := connectionText[r.Input]
-			if !ok {
-				in, ok = deviceText[r.Input]
-			}
-			if !ok {
-				in = r.Input.String()
-			}
-			require.True(t, ok || r.Input.ByHost(), "no words for %v", r)
-			state := endStand(r.State, r.With, r.Without)
-			next := proto.ConnectionHalf{State: r.State, Marks: r.With}.From(r)
-			if state == before {
-				state = ""
-			} else {
-				before = state
-			}
-			does := endDoes(r.Put, r.Status, r.Notify, r.Input == proto.HearRefuse || r.Input == proto.HearBadPages)
-			line := fmt.Sprintf("| %s | %s | %s | %s |\n", state, in, does, endStand(next.State, next.Marks, 0))
-			b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
 		}
 	}
-	return b.String()
+	return doc.table(sends, does)
 }
 
 // endDocument renders the transitions of an end as a whole.
@@ -117,12 +87,10 @@ func endDocument(t *testing.T) string {
 		proto.EndOtherGone:    "*is gone*",
 		proto.EndHostDetaches: "its host detaches",
 	}
-	var b strings.Builder
-	b.WriteString("| state | what arrives, or what the other end *sends* | what it does | next |\n|---|---|---|---|\n")
+	var doc page
 	for _, r := range proto.EndRows() {
 		require.NotEmpty(t, texts[r.Input], "no words for %v", r)
-		line := fmt.Sprintf("| %v | %s | %s | %v |\n", r.State, texts[r.Input], endDoes(r.Put, 0, r.Notify, false), r.Next)
-		b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
+		doc.line(r.State.String(), texts[r.Input], endDoes(r.Put, 0, r.Notify, false), r.Next.String())
 	}
-	return b.String()
+	return doc.table(sends, does)
 }

@@ -2,7 +2,6 @@ package proto_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -89,9 +88,7 @@ func standText(d abi.Direction, s proto.State, with, without proto.Marks) string
 
 // stateTable renders the transitions of one half.
 func stateTable(t *testing.T, d abi.Direction) string {
-	var b strings.Builder
-	b.WriteString("| state | what comes, or what the host *does* | what it means | next |\n|---|---|---|---|\n")
-	before := ""
+	var p page
 	for s := proto.StateIdle; s <= proto.StatePosted; s++ {
 		for _, r := range proto.Rows() {
 			if r.Direction != d || r.State != s {
@@ -107,17 +104,10 @@ func stateTable(t *testing.T, d abi.Direction) string {
 			if r.Event != proto.EventFault {
 				next = standText(d, r.Next, (r.With|r.Set)&^r.Clear&^gone(r.Next), 0)
 			}
-			state := standText(d, r.State, r.With, r.Without)
-			if state == before {
-				state = ""
-			} else {
-				before = state
-			}
-			line := fmt.Sprintf("| %s | %s | %s | %s |\n", state, in, event, next)
-			b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
+			p.add(standText(d, r.State, r.With, r.Without), in, event, next)
 		}
 	}
-	return b.String()
+	return p.table("what comes, or what the host *does*", "what it means")
 }
 
 // gone are the marks that a state does not have.
