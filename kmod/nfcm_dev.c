@@ -284,7 +284,7 @@ static struct nfcm_file *file_with_regions(struct nfcm_dev *dev)
 
 	spin_lock(&dev->epoch_lock);
 	list_for_each_entry(file, &dev->files, node) {
-		xa_lock(&file->regions.handles); /* who enters looks at removed */
+		xa_lock(&file->regions.handles); /* a REGISTER checks removed under it */
 		if (file->regions.count)
 			found = file;
 		xa_unlock(&file->regions.handles);

@@ -92,7 +92,7 @@ static void send_joined(struct nfc_span *s)
 	if (ready(s, &s->again_ns) &&
 	    nfc_far_send(&s->line, NFC_SPAN_JOINED, &p, sizeof(answer))) {
 		s->again_ns = s->line.now + JOIN_NS;
-		s->ended = answer.status; /* who asks again is answered again */
+		s->ended = answer.status; /* a repeated request gets the same answer */
 		if (answer.status)
 			s->state = NFC_SPAN_OVER;
 	}
@@ -240,7 +240,7 @@ static void span_slots_received(struct nfc_span *s, const struct nfc_packet *p,
 
 	if (s->state == NFC_SPAN_ANSWERS) {
 		s->state = NFC_SPAN_UP;
-		nfc_joint_received(s->joint); /* who asked has the answer */
+		nfc_joint_received(s->joint); /* the other side has its answer */
 	}
 	if (s->state == NFC_SPAN_UP &&
 	    nfc_far_rings_received(&s->line, &s->rings, p, h, fifo, at, slot))

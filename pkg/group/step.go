@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// exchangeStep is one exchange as an [exchanger] sees it: what goes out, who is to be heard, and ways to
-// send and receive. Its results are valid in this step.
+// exchangeStep is one exchange as an [exchanger] sees it: what it sends, from which members it
+// receives, and ways to do both. Its results are valid in this step.
 type exchangeStep struct{ g *Group }
 
 // exchange is the state of a group's exchanges.

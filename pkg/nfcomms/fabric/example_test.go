@@ -44,8 +44,8 @@ static void counter_main(struct nfc_process *self)
 NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "counter", counter_main });
 `
 
-// A window of device memory: who has its key reads and writes it from any node, and the
-// process there does something else meanwhile.
+// A window of device memory: a program that has its key reads and writes it from any node, while the
+// process there does something else.
 func ExampleFabric_window() {
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, "sim:?torus=3x1x1")
