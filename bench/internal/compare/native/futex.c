@@ -4,10 +4,10 @@
  * shared memory. No library, and no spinning.
  */
 #include "copies.h"
+#include "machine.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -30,23 +30,6 @@ static struct way *ways; /* by the process that writes */
 static int own;
 static uint32_t seen;
 
-/* The first processor for one process, the last for the other. */
-static void stay_on_one(int side)
-{
-	cpu_set_t may, one;
-	int chosen = -1;
-
-	if (sched_getaffinity(0, sizeof(may), &may) < 0)
-		peer_fail("sched_getaffinity", strerror(errno));
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &may) && (side == 1 || chosen < 0))
-			chosen = cpu;
-	CPU_ZERO(&one);
-	CPU_SET(chosen, &one);
-	if (sched_setaffinity(0, sizeof(one), &one) < 0)
-		peer_fail("sched_setaffinity", strerror(errno));
-}
-
 int peer_open(const struct peer_job *job, int *argc, char ***argv)
 {
 	int conn;
@@ -61,7 +44,8 @@ int peer_open(const struct peer_job *job, int *argc, char ***argv)
 	if (ways == MAP_FAILED)
 		peer_fail("mmap", strerror(errno));
 	own = peer_fork(&conn);
-	stay_on_one(own);
+	if (stay_on_one(own) < 0)
+		peer_fail("processor", strerror(errno));
 	return own;
 }
 

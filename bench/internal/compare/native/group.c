@@ -8,11 +8,12 @@
  * Prints as peer.c does; a batch takes what its slowest rank took, and after MS
  * milliseconds there is no other.
  */
+#include "machine.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct exchange {
 	int n, to, *counts, *places, *same;
@@ -25,14 +26,6 @@ static int neighbour(int rank, int i, int n)
 	int d = i / 2 + 1;
 
 	return (rank + (i % 2 ? n - d : d)) % n;
-}
-
-static double cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
 static void make(struct exchange *e, int rank, int size, int to,
@@ -85,7 +78,7 @@ int main(int argc, char **argv)
 	make(&e, rank, atoi(argv[2]), atoi(argv[3]),
 	     strcmp(argv[1], "alltoallv") != 0);
 	for (int b = -1; b < batches && more; b++) {
-		double took, most, used = cpu_ns();
+		double took, most, used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 		MPI_Barrier(MPI_COMM_WORLD);
 		took = MPI_Wtime();
@@ -98,7 +91,7 @@ int main(int argc, char **argv)
 			until = MPI_Wtime() + atoi(argv[6]) / 1e3;
 			continue;
 		}
-		cpu += cpu_ns() - used;
+		cpu += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used;
 		if (rank == 0)
 			printf("batch %.0f\n", most);
 		more = MPI_Wtime() < until;

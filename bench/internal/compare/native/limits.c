@@ -9,6 +9,8 @@
  * between SLOTS pairs of buffers in rotation. read: process_vm_readv of SIZE bytes of the
  * other process, from SLOTS buffers in rotation. FULL and COPY are not used.
  */
+#include "machine.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +25,6 @@
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LAST = UINT32_MAX }; /* in the line: the second one ends */
@@ -45,31 +46,6 @@ static _Noreturn void fail(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror(errno));
 	exit(1);
-}
-
-static double clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-/* The first processor for one, the last for the other. */
-static void stay_on_one(int side)
-{
-	cpu_set_t may, one;
-	int chosen = -1;
-
-	if (sched_getaffinity(0, sizeof(may), &may) < 0)
-		fail("sched_getaffinity");
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &may) && (side == 1 || chosen < 0))
-			chosen = cpu;
-	CPU_ZERO(&one);
-	CPU_SET(chosen, &one);
-	if (sched_setaffinity(0, sizeof(one), &one) < 0)
-		fail("sched_setaffinity");
 }
 
 /* Wait until the line is another than seen; a processor for both is given up at times. */
@@ -106,7 +82,8 @@ static void answer(void)
 	uint32_t seen = 0;
 	int copies = strcmp(job.kind, "copy2") == 0;
 
-	stay_on_one(1);
+	if (stay_on_one(1) < 0)
+		fail("processor");
 	while ((seen = await(seen)) != LAST) {
 		if (copies)
 			copy_half(seen / 2, 1);
@@ -287,7 +264,8 @@ int main(int argc, char **argv)
 	}
 	find_memory(w);
 	start_second(w, &thread);
-	stay_on_one(0);
+	if (stay_on_one(0) < 0)
+		fail("processor");
 	before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	n = measure(w);
 	end_second(w, thread);

@@ -10,6 +10,7 @@
  * and "wrong N" messages. Echoes and takes pass one batch that does not count, and
  * end after MS milliseconds.
  */
+#include "machine.h"
 #include "peer.h"
 
 #include <errno.h>
@@ -22,21 +23,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 _Noreturn void peer_fail(const char *what, const char *why)
 {
 	fprintf(stderr, "%s: %s\n", what, why);
 	exit(1);
-}
-
-static double clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
 static const char died[] = "the second process ended\n";
