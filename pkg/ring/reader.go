@@ -27,12 +27,26 @@ func (r *Ring) Reader(ctx context.Context) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mine.pos.Store(0)
-	s.mine.status.Store(statusWaiting)
-	s.wake()
 	d := &Reader{side: s}
 	d.next = d.more
+	if err := d.start(); err != nil {
+		return nil, err
+	}
 	return d, nil
+}
+
+// start publishes that the reader waits for the first packet, unless the side or the ring was closed: then
+// the heads may be another pair's, or not be mapped.
+func (d *Reader) start() error {
+	d.call.Lock()
+	defer d.call.Unlock()
+	if err := d.failed(); err != nil {
+		return err
+	}
+	d.mine.pos.Store(0)
+	d.mine.status.Store(statusWaiting)
+	d.wake()
+	return nil
 }
 
 // Close gives the side up: the writer gets ErrReaderClosed. It is idempotent.

@@ -82,14 +82,19 @@ func (s *side) watch() {
 }
 
 // close gives the role up. Calls that wait end with ErrClosed.
-func (s *side) close() {
+func (s *side) close() { s.giveUp(true) }
+
+// giveUp is close, which says so in the memory or leaves what is there.
+func (s *side) giveUp(closed bool) {
 	s.once.Do(func() {
 		s.latch(ErrClosed)
-		s.mine.status.Store(statusClosed)
-		s.wake()
 		ring(s.ring.fds[s.role]) // a call of this side that sleeps
 		s.call.Lock()            // the last call has left, and later ones find the latch
 		defer s.call.Unlock()
+		if closed { // only now: the first call of a side stores a status of its own
+			s.mine.status.Store(statusClosed)
+		}
+		s.wake()
 		// The creator closes the connection once it has recorded the role as free: the next process
 		// that attaches after this call gets it.
 		_ = s.conn.SetReadDeadline(time.Now().Add(askTime))
