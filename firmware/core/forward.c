@@ -263,6 +263,17 @@ static void forward_event(struct nfc_relay_end *end,
 }
 
 /*
+ * Has the event to wait? Another host's next offer waits until the end of the
+ * transfer before it has been reported.
+ */
+static bool comes_early(struct nfc_relay_end *end, uint32_t event)
+{
+	if (event == NFC_RELAY_OFFERED)
+		return nfc_d2h(end->ch)->state == NFC_HALF_MOVING;
+	return event == NFC_RELAY_ENDED && !stop_pairs(end->ch);
+}
+
+/*
  * Handle all events in order; false if it has to run again, usually for lack of
  * room.
  */
@@ -278,7 +289,7 @@ static bool forward_events(struct nfc_relay_end *end)
 		if (!nfc_rings_room(end->ch->rings))
 			return false;
 		events &= -events;
-		if (events == NFC_RELAY_ENDED && !stop_pairs(end->ch))
+		if (comes_early(end, events))
 			return false;
 		atomic_fetch_and(&end->events, ~events);
 		forward_event(end, (enum nfc_relay_events)events);

@@ -298,19 +298,26 @@ CASE(a_host_goes_on_its_way)
 	}
 }
 
+/* The giving host aborts halfway, and the taking host's ring has no room for the end. */
+static void aborts_before_a_full_ring(struct pair *p, struct side *give,
+				      struct side *take)
+{
+	halfway(p, give, take);
+	p->far->hold = true;
+	for (uint32_t i = 0; i < p->near->config.slots; i++)
+		host_begin(p->far, p->at_far, 1ull << 48, 0);
+	rig_step(p->near);
+	host_note(p->near, p->at_near, NFC_TYPE_ABORT, NFC_H2D, give->id);
+	side_failed(give, NFC_TYPE_ABORTED, NFC_EABORTED);
+}
+
 /* A host that does not drain its ring keeps nobody. */
 CASE(a_full_ring_on_its_way)
 {
 	struct pair p = pair_new(pair_hosts);
 	struct side give, take;
 
-	halfway(&p, &give, &take);
-	p.far->hold = true;
-	for (uint32_t i = 0; i < p.near->config.slots; i++)
-		host_begin(p.far, p.at_far, 1ull << 48, 0);
-	rig_step(p.near);
-	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	aborts_before_a_full_ring(&p, &give, &take);
 	give = side_gives(&p, 100, 0);
 	host_expect_nothing(p.near, p.at_near);
 	rig_detach(p.far);
@@ -319,7 +326,32 @@ CASE(a_full_ring_on_its_way)
 	pair_free(&p);
 }
 
-/* ---- the last words of a host that goes, which its island has not read ---- */
+/* Its host gets an end before it gets the next offer. */
+CASE(offered_again_while_the_end_waits_for_room)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give, take;
+	struct nfc_slot slot;
+
+	aborts_before_a_full_ring(&p, &give, &take);
+	give = side_gives(&p, 50000, 0);
+	host_expect_nothing(p.near, p.at_near);
+	p.far->hold = false;
+	rig_advance(p.near, MS);
+	rig_advance(p.near, MS); /* there is room from here on */
+	while (CHECK(host_take(p.far, p.at_far, &slot)) &&
+	       ((struct nfc_ack *)slot.payload)->direction != NFC_D2H)
+		CHECK_EQ(nfc_header_type(slot.header), NFC_TYPE_ERROR);
+	CHECK_EQ(slot.payload[0], take.id);
+	take = side_takes(&p, 50000, 0);
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* ---- the last words of a host that detaches, which its island has not read ---- */
 
 /* A message that it received counts. */
 CASE(a_message_is_taken_at_the_last_moment)
