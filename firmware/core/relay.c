@@ -303,13 +303,28 @@ void nfc_guest_over(struct nfc_channel *ch)
 	atomic_fetch_sub(&relay->ends, 1);
 }
 
+/* Does a guest wait for the listener, and leaves its place to others? */
+static bool leaves_queue(struct nfc_channel *ch)
+{
+	struct nfc_device *dev = ch->island->dev;
+	bool waits;
+
+	nfc_lock(&dev->lock);
+	waits = !ch->open && nfc_relay_unqueue(relay_of(ch));
+	nfc_unlock(&dev->lock);
+	return waits;
+}
+
 void nfc_guest_close(struct nfc_channel *ch, uint32_t halves)
 {
 	struct nfc_relay *relay = relay_of(ch);
+	bool both = ch->half[0].closed && ch->half[1].closed;
 
-	if (relay->end[1].ch) {
+	if (both && leaves_queue(ch)) {
+		nfc_guest_over(ch);
+	} else if (relay->end[1].ch) {
 		nfc_relay_notify(relay->end, NFC_RELAY_CLOSED * halves);
-	} else if (ch->half[0].closed && ch->half[1].closed) {
+	} else if (both) {
 		nfc_way_leave(relay); /* no host has to connect */
 		ch->half[0].closed |= NFC_CLOSED_OVER;
 		ch->half[1].closed |= NFC_CLOSED_OVER;

@@ -137,6 +137,29 @@ CASE(processes_that_end_leave_their_places)
 	}
 }
 
+static void closes_at_once(struct nfc_process *self, struct puppet *p)
+{
+	for (uint32_t i = 0; i < NFC_LISTENER_WAITING; i++)
+		channel_close(visit_connected(self, p), BOTH);
+	stay(self);
+}
+
+/* So does one that closes both halves, whose connections the host does not learn of. */
+CASE(a_process_that_closes_leaves_its_place)
+{
+	EVERYWHERE(v, visit_of, visit_waits)
+	{
+		struct puppet *p = host_launch(v.near, v.guest->target + 1,
+					       closes_at_once, 1);
+
+		rig_step(v.near->main);
+		CHECK_EQ(p->step, NFC_LISTENER_WAITING);
+		CHECK_EQ(p->rc[NFC_LISTENER_WAITING - 1], 0);
+		visit_accept(&v);
+		host_expect_nothing(v.far, (uint32_t)v.pair.target);
+	}
+}
+
 CASE(a_listener_that_goes_refuses)
 {
 	EVERYWHERE(v, visit_of, visit_waits)
