@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -84,6 +85,14 @@ func TestStandardErrors(t *testing.T) {
 	require.ErrorAs(t, error(&bridge.WithdrawnError{Cause: context.Canceled}), &timeout)
 	require.False(t, timeout.Timeout())
 	require.EqualError(t, &bridge.SizeError{Host: 1, Device: 2}, "sizes differ: host 1 bytes, device 2 bytes")
+}
+
+// TestComputingText: an error says what a thread did of which nobody knows the process.
+func TestComputingText(t *testing.T) {
+	e := bridge.ComputingError{Island: 1, For: 2 * time.Second, Err: bridge.ErrBusy}
+	require.EqualError(t, &e, "in use: the thread of island 1 has done nothing for 2s")
+	e.Process, e.Program = 7, "sum"
+	require.EqualError(t, &e, `in use: program "sum" (process 7) has kept island 1 to itself for 2s`)
 }
 
 func TestParseAddress(t *testing.T) {

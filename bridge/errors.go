@@ -172,11 +172,11 @@ func (e *CrashError) Error() string {
 func (e *CrashError) Unwrap() error { return e.Err }
 
 // ComputingError is an error for which a device process is to blame that keeps its
-// island to itself: it computes, so that nothing else that the island serves goes
-// on. Err is ErrDeviceLost for calls that found the device silent, ErrTargetTimeout
+// island to itself: it computes, so that nothing else that the island serves makes
+// progress. Err is ErrDeviceLost for calls that found the device silent, ErrTargetTimeout
 // where only that island is, and ErrBusy for a Close that left its thread behind.
 type ComputingError struct {
-	// Process is zero if nobody knows.
+	// Process is zero if nobody knows, as where the island's thread got no processor.
 	Process ProcessID
 	Program string
 	Island  int
@@ -186,6 +186,9 @@ type ComputingError struct {
 }
 
 func (e *ComputingError) Error() string {
+	if e.Process == 0 {
+		return fmt.Sprintf("%v: the thread of island %d has done nothing for %v", e.Err, e.Island, e.For.Round(time.Millisecond))
+	}
 	return fmt.Sprintf("%v: program %q (process %d) has kept island %d to itself for %v",
 		e.Err, e.Program, e.Process, e.Island, e.For.Round(time.Millisecond))
 }

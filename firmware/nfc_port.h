@@ -277,7 +277,10 @@ struct nfc_computing {
 	char program[NFC_NAME_SIZE];
 };
 
-/* False if it runs no process now. Any thread, until nfc_device_fini(). */
+/*
+ * False if it runs no process now: then only island and since_ns are set. Any thread,
+ * until nfc_device_fini().
+ */
 bool nfc_island_computes(struct nfc_device *dev, uint32_t island,
 			 struct nfc_computing *out);
 /* The stack of that process, NULL if there is none. The thread that runs the island. */

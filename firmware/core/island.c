@@ -25,11 +25,11 @@ bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
 	struct nfc_process *p = atomic_load(&island->current);
 	uint64_t word[NFC_NAME_SIZE / 8];
 
-	if (!p)
-		return false;
 	out->island = index;
 	out->since_ns = atomic_load_explicit(&island->seen,
 					     memory_order_relaxed);
+	if (!p)
+		return false;
 	/* SYNC: process name */
 	out->process = atomic_load_explicit(&p->id, memory_order_acquire);
 	for (int i = 0; i < NFC_NAME_SIZE / 8; i++)

@@ -182,10 +182,13 @@ static bool left_behind(struct nfc_hosted *h, bool last,
 	for (struct epoch *epoch = cut_off.first; epoch; epoch = epoch->next) {
 		if (epoch->h != h)
 			continue;
-		any = true;
-		for (uint32_t i = 0; i < epoch->config.islands; i++)
-			if (epoch->runs[i])
+		for (uint32_t i = 0; i < epoch->config.islands; i++) {
+			if (!epoch->runs[i])
+				continue; /* a DMA engine may still end */
+			any = true;
+			if (!who->process)
 				nfc_island_computes(epoch->dev, i, who);
+		}
 		if (last)
 			epoch->h = NULL;
 	}

@@ -4,11 +4,13 @@
  * own island's thread, or on that of a host which runs it, each ends alone.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness.h"
 #include "stage.h"
+#include "../port/epoch.h"
 
 enum {
 	WAYS = 11, /* those that can be contained */
@@ -154,5 +156,43 @@ CASE(an_image_is_kept_as_it_received)
 	free(file);
 	CHECK(stage_close(&s));
 	CHECK(!nfc_hosted_image(c.image, &size));
+	free(s.r.received);
+}
+
+/* The thread of a DMA engine that moves its last piece until it is let go. */
+static void *last_piece(void *busy)
+{
+	pthread_mutex_lock(busy);
+	pthread_mutex_unlock(busy);
+	return NULL;
+}
+
+/*
+ * An engine that is late is no process that computes: neither Restart nor Close
+ * names one.
+ */
+CASE(an_engine_that_ends_late_is_not_left_behind)
+{
+	static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+	static struct stage s;
+	struct shape shape = { .islands = 1, .managers = 1 };
+	struct epoch *first;
+
+	memset(&s, 0, sizeof(s));
+	s.shape = &shape;
+	s.r.config = stage_config(&shape);
+	CHECK_EQ(stage_boot(&s), 0);
+	first = s.h->epoch;
+	CHECK(port_threads_stop(first, 1 << 30)); /* on a busy machine, too */
+	pthread_mutex_lock(&busy);
+	REQUIRE(!pthread_create(&first->engine[0], NULL, last_piece, &busy));
+	first->works[0] = true;
+	CHECK_EQ(stage_restart(&s), 0);
+	CHECK(!s.left);
+	CHECK(first->works[0]); /* it was, and is there still */
+	CHECK(stage_close(&s));
+	pthread_mutex_unlock(&busy);
+	CHECK_EQ(stage_boot(&s), 0); /* frees the epoch if it ended */
+	CHECK(stage_close(&s));
 	free(s.r.received);
 }

@@ -92,7 +92,11 @@ CASE(a_process_that_computes_is_named)
 	CHECK(c.since_ns <= start);
 	p->more = p;
 	rig_step(r);
+	c = (struct nfc_computing){ 0 };
 	CHECK(!nfc_island_computes(r->dev, 1, &c));
+	CHECK_EQ(c.island, 1);
+	CHECK(c.since_ns); /* the thread may not leave all the same */
+	CHECK(!c.process);
 	rig_free(r);
 }
 
