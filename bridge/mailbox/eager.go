@@ -49,12 +49,16 @@ func (h *sender) presentEager(ctx context.Context, x *transfer) error {
 	return h.present(ctx, x.pages(&s), &s, before)
 }
 
-// awaitTaken waits until the target took what presentEager gave, or withdraws it. Must hold queue.
+// awaitTaken waits until the target took what presentEager gave, or withdraws it: a try does so at
+// once. Must hold queue.
 func (h *sender) awaitTaken(ctx context.Context, x *transfer) error {
 	var err error
-	if h.word.Load()&events != 0 {
+	switch {
+	case h.word.Load()&events != 0:
 		err = h.outcome(nil)
-	} else {
+	case x.unready == notAtAll:
+		err = h.withdraw(errNotReady)
+	default:
 		err = h.parkOffer(ctx)
 	}
 	h.record.Load().Answered()

@@ -130,9 +130,9 @@ func (e *epoch) bounded(ctx context.Context) (context.Context, context.CancelFun
 	return late, cancel
 }
 
-// askBack withdraws an offered transfer to see whether the device has it. If the
-// target accepted it meanwhile the device has answered. Must hold queue.
-func (x *transfer) askBack() {
+// askBack withdraws an offered transfer to see whether the device has it, and reports whether it
+// did. If the target accepted it meanwhile the device has answered. Must hold queue.
+func (x *transfer) askBack() (asked bool) {
 	x.h.word.And(^uint64(askFlag))
 	x.mu.Lock()
 	_, ask := x.h.act(proto.PutWithdraw)
@@ -140,6 +140,7 @@ func (x *transfer) askBack() {
 	if ask {
 		_ = x.h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is lost
 	}
+	return ask
 }
 
 // waitForTarget counts an offer whose call sleeps until the target takes it (1)

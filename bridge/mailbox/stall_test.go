@@ -140,3 +140,35 @@ func TestAuditIsSpread(t *testing.T) {
 	again.asked.over()
 	require.EqualValues(t, 1, again.asked.passes())
 }
+
+// TestTryOfATransferAsksAtOnce: a try whose transfer is not answered soon takes it back as a try of a
+// message does. The island of the target may have no time, while another one beats.
+func TestTryOfATransferAsksAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		hello func(h *wire.Hello)
+		offer []wire.Type
+	}{
+		"eager": {func(h *wire.Hello) { h.Capabilities |= wire.CapEager; h.Eager = wire.EagerEntries }, []wire.Type{wire.TypeEager}},
+		"lists": {func(*wire.Hello) {}, []wire.Type{wire.TypeIndBegin, wire.TypeIndList}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			c.hello(f.area.DeviceHello.Hello())
+			ch := f.subscribe(f.open())
+			var taken bool
+			try := func() (wait func() error) {
+				wait = f.async(func() (err error) { taken, err = ch.TrySendInd(context.Background(), pages(100), nil); return err })
+				for _, offer := range append(c.offer, wire.TypeWithdraw) {
+					f.expect(fakeMailbox, offer)
+				}
+				return wait
+			}
+			wait := try()
+			f.note(wire.TypeWithdrawn, 1, abi.H2D)
+			require.NoError(t, wait())
+			require.False(t, taken)
+			wait = f.async(func() error { _, err := ch.TrySendInd(context.Background(), pages(100), nil); return err })
+			require.ErrorIs(t, wait(), bridge.ErrDeviceLost, "the island does not look")
+		})
+	}
+}

@@ -326,6 +326,8 @@ func (x *transfer) run(ctx context.Context) error {
 		case x.fill() || x.take() || x.add():
 			x.h.mailbox.poll()
 		case x.assist(ctx):
+		case x.unready == notAtAll && x.askBack():
+			x.h.awaitLook()
 		case full:
 			_ = x.h.pauseForRoom(ctx, round) // what ends the wait is looked at below
 			x.clock.ticks(x.h.mailbox.ep.stall)

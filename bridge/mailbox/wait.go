@@ -321,6 +321,22 @@ func (p *parker) escalate(want uint64) bool {
 	return p.word.Load()&want != 0
 }
 
+// awaitLook waits until the island has looked at what was put last, or there are events. The device
+// beats, but one of its islands that does not look in heartbeatTimeout is lost, and the device with
+// it. Time counts as in escalate. Must hold queue.
+func (p *parker) awaitLook() {
+	asked := p.mailbox.placed()
+	ticker := time.NewTicker(cancelStep)
+	defer ticker.Stop()
+	for range heartbeatTimeout / cancelStep {
+		if !p.await(nil, ticker.C, events, shutDown) || p.mailbox.looked(asked) {
+			return
+		}
+	}
+	p.mailbox.ep.fail(fmt.Errorf("%w: channel %d: no look in %v", bridge.ErrDeviceLost, p.channel, heartbeatTimeout))
+	p.await(nil, nil, events, shutDown)
+}
+
 // addWaiting counts a call that starts (1) or ends (-1) to wait.
 func (p *parker) addWaiting(n int32) {
 	p.waiting.Add(n)
