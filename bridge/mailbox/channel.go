@@ -78,7 +78,7 @@ func (c *channel) close(halves uint32) error {
 	}
 	for _, h := range c.of(halves) {
 		_ = h.leave(background)
-		h.act(proto.PutClose) // not while WITHDRAWN is owed, which then goes before it
+		h.actClose()
 	}
 	c.closed |= halves
 	h := &c.send.half // calls may continue in the half that stays open
@@ -97,6 +97,25 @@ func (c *channel) close(halves uint32) error {
 	}
 	c.ep.dev.retire(c)
 	return nil
+}
+
+// actClose acts on CLOSE, which is put next. A WITHDRAWN that the device waits for is put before, unless
+// the device takes nothing for long: then the put of CLOSE finds it lost.
+func (h *half) actClose() {
+	b, start := h.mailbox, meter.Now()
+	for round := 0; ; round++ {
+		if _, ok := h.act(proto.PutClose); ok || stateOf(h.word.Load()) != proto.StateAnswering {
+			return
+		}
+		b.rx.Lock()
+		b.flushRepliesLocked()
+		dead := b.rx.dead
+		b.rx.Unlock()
+		if dead || start.Elapsed() > heartbeatTimeout {
+			return
+		}
+		pause(round)
+	}
 }
 
 // of lists the halves in a set.

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -360,15 +361,20 @@ func TestDeviceWithdraws(t *testing.T) {
 		c.mailbox.poll()
 		return nil
 	}))
-	f.expect(fakeMailbox, abi.TypeAck) // accepted: the withdrawal was too late
+	f.expect(fakeMailbox, wire.TypeAck) // accepted: the withdrawal was too late
+}
+
+// fillRing puts notes about a transaction until the ring to the device has no room, even for an urgent one.
+func fillRing(c *channel, id uint64) {
+	note := c.send.note(id)
+	for c.mailbox.put(c.send.header(wire.TypeOffer, abi.PayloadSize, id), &note.Payload, c.mailbox.room(proto.RoomUrgent)) != putFull {
+		continue
+	}
 }
 
 func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
 	f, d, c := setup(t)
-	note := c.send.note(1)
-	for c.mailbox.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.mailbox.room(proto.RoomUrgent)) != putFull {
-		continue
-	}
+	fillRing(c, 1)
 	f.message(1, "a")
 	f.note(abi.TypeWithdraw, 1, abi.D2H)
 	c.mailbox.drain()
@@ -380,6 +386,28 @@ func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
 	_, err := c.Receive(context.Background(), make([]byte, 1))
 	require.NoError(t, err)
 	require.Zero(t, d.Stats().Faults)
+}
+
+// TestWithdrawnPrecedesClose: a close waits for the WITHDRAWN that is not in the ring yet.
+func TestWithdrawnPrecedesClose(t *testing.T) {
+	f, _, c := setup(t)
+	fillRing(c, 1)
+	f.message(1, "a")
+	f.note(wire.TypeWithdraw, 1, abi.D2H)
+	c.mailbox.drain()
+	c.mailbox.rx.Lock() // nobody puts the answer meanwhile
+	for range fakeSlots {
+		f.expect(fakeMailbox, wire.TypeOffer)
+	}
+	placed := c.mailbox.placed()
+	wait := f.async(c.CloseReceive)
+	for n := 0; n < 1000 && c.mailbox.placed() == placed; n++ { // until it puts CLOSE, if it does
+		runtime.Gosched()
+	}
+	c.mailbox.rx.Unlock()
+	f.expect(fakeMailbox, wire.TypeWithdrawn)
+	f.expect(fakeMailbox, wire.TypeClose)
+	require.NoError(t, wait())
 }
 
 // An offer of another host is kept for the waiter that was woken for it; that host withdraws the
