@@ -169,7 +169,9 @@ func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 		_, err := k.call(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil)
 		switch {
 		case told && errors.Is(err, bridge.ErrInvalid):
-			return nil // it was there, and is gone
+			return nil // already closed
+		case told && errors.Is(err, bridge.ErrWithdrawn): // the question, not the stop
+			return k.toldToStop(ctx)
 		case !errors.Is(err, bridge.ErrBusy):
 			return err
 		}
@@ -180,9 +182,14 @@ func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return k.ch.ep.dev.blame(fmt.Errorf("process told to stop: %w", ctx.Err()))
+			return k.toldToStop(ctx)
 		}
 	}
+}
+
+// toldToStop is the error of a stop that ended with ctx before the process returned.
+func (k *control) toldToStop(ctx context.Context) error {
+	return k.ch.ep.dev.blame(fmt.Errorf("process told to stop: %w", ctx.Err()))
 }
 
 // load hands an image over.

@@ -294,3 +294,25 @@ func TestSubscribeBehindAClose(t *testing.T) {
 	require.NoError(t, closed())
 	require.Equal(t, 1, d.Stats().Channels)
 }
+
+// A Stop whose context ends within a later request ends as between two requests:
+// the process was told, and only the question whether it has returned is withdrawn.
+func TestStopEndsDuringALaterRequest(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	wait := f.async(func() error { return d.Stop(ctx, 1) })
+	f.serve(func(c *wire.Control) {
+		require.EqualValues(t, wire.ControlStop, c.Op)
+		c.Status = uint16(abi.ErrBusy)
+	})
+	h := wire.Header(f.expect(0, wire.TypeDirect).Header)
+	cancel()
+	s := *f.expect(0, wire.TypeWithdraw)
+	f.put(0, wire.MakeHeader(wire.TypeWithdrawn, abi.PayloadSize, 1, h.Sequence(), h.Channel()), s)
+	err := wait()
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, bridge.ErrWithdrawn)
+	require.ErrorContains(t, err, "process told to stop")
+}
