@@ -337,8 +337,12 @@ func (d *Device) reset(ctx context.Context, e *epoch) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.resetting(cancel)
-	err := d.dev.Reset(e.in(within))
-	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+	err := withdrawn(within, d.dev.Reset(e.in(within)))
+	switch end := ctx.Err(); {
+	case !errors.Is(err, ErrWithdrawn) || end != nil && errors.Is(err, end):
+	case end != nil: // a Close ended it before, with another error
+		err = &WithdrawnError{Cause: end}
+	case errors.Is(err, context.Canceled):
 		err = errDeviceClosed
 	}
 	return err

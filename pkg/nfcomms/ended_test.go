@@ -4,8 +4,10 @@ package nfcomms
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +35,50 @@ func TestSocketIsFirst(t *testing.T) {
 		_, err := behind(unaware{background(t)}, &leftovers{}, func() (int, error) { return 0, of }, nil)
 		require.ErrorIs(t, err, ErrWithdrawn)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+// leavesDevice is a back end whose Reset ends as its context does, some time later, as one that takes
+// leave of a process first.
+type leavesDevice struct {
+	brokenDevice
+	begun chan struct{}
+	end   func(ctx context.Context) error
+}
+
+func (d leavesDevice) Reset(ctx context.Context) error {
+	close(d.begun)
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	return fmt.Errorf("%w: dial: %w", ErrDeviceLost, d.end(ctx))
+}
+
+// TestResetEndsTwice: a reset that a Close ended is withdrawn all the same if its own context ended by
+// the time that it returned, whatever the back end made of that.
+func TestResetEndsTwice(t *testing.T) {
+	for name, end := range map[string]func(context.Context) error{
+		"context": context.Context.Err,
+		"socket":  func(context.Context) error { return os.ErrDeadlineExceeded },
+	} {
+		for _, patience := range []time.Duration{time.Second / 2, time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				begun := make(chan struct{})
+				dev := newDevice(leavesDevice{begun: begun, end: end}, "leaves:")
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				done := make(chan error)
+				go func() { done <- dev.reset(ctx, dev.now()) }()
+				<-begun
+				dev.closing()
+				err := <-done
+				if patience > time.Second {
+					require.ErrorIs(t, err, ErrClosed, name)
+					return
+				}
+				require.ErrorIs(t, err, ErrWithdrawn, name)
+				require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			})
+		}
 	}
 }
 
