@@ -113,12 +113,13 @@ func (c *Channel) async(ctx context.Context, half abi.Direction, op string, t *t
 	}
 	go func() {
 		defer cancel()
-		defer close(mine.over)
 		if before.wait(ctx) {
 			f.n, f.err = call(ctx)
+			close(mine.over) // first: a call made after the end of this one begins at once
 			f.end()
 			return
 		}
+		defer close(mine.over)
 		f.err = c.fail(op, &WithdrawnError{Cause: ctx.Err()})
 		f.end()
 		// The next future still waits for those before this one.

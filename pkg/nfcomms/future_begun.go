@@ -33,8 +33,8 @@ func (f *Future) finish(wait bool) {
 		return
 	}
 	if b.over, f.n, f.err = b.end(wait); b.over {
+		close(b.place.over) // first: a call made after the end of this one begins at once
 		f.end()
-		close(b.place.over)
 		f.cancel()
 	}
 }

@@ -139,6 +139,23 @@ func TestBegunFutureEndsWithItsChannel(t *testing.T) {
 	}
 }
 
+// TestFutureBeginsAfterOneThatEnded: once a future is done, the next one has nobody before it.
+func TestFutureBeginsAfterOneThatEnded(t *testing.T) {
+	ctx := background(t)
+	port := startSim(t, openSim(t, "sim:"), "sink", 1)[0]
+	empty := func(context.Context) (int, error) { return 0, nil }
+	for range 2000 {
+		call := port.async(ctx, abi.H2D, opSendInd, nil, empty) // by a goroutine, as a call that is measured
+		<-call.Done()
+		f := SendIndCase(port, make([]byte, 100)).Start(ctx)
+		require.NotNil(t, f.begun)
+		<-f.Done()
+		f = SendIndCase(port, make([]byte, 100)).Start(ctx)
+		require.NotNil(t, f.begun)
+		<-f.Done()
+	}
+}
+
 // TestFuturesBeginBesideATracer: a future that is measured is a call of its own, and no other one is.
 func TestFuturesBeginBesideATracer(t *testing.T) {
 	ctx := background(t)
