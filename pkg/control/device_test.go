@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -106,7 +107,10 @@ func TestNames(t *testing.T) {
 
 // TestOpenThatFails: the device is listed with its error, the others are served.
 func TestOpenThatFails(t *testing.T) {
-	srv, c := serveSim(t, quick)
+	var log journal
+	o := quick
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	srv, c := serveSim(t, o)
 	require.NoError(t, srv.Open(background(t), "bad", "sim:?colour=red"))
 	d := getDevice(t, c, "devices/bad")
 	require.Equal(t, nfcommsv1.Device_STATE_FAILED, d.State)
@@ -131,6 +135,11 @@ func TestOpenThatFails(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{d.Failure.Message, d.Failure.Message + " (2 times)", d.Failure.Message + " (4 times)"}, told)
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "open failed") {
+			require.Equal(t, strings.Count(d.Failure.Message, "colour=red"), strings.Count(line, "colour=red"), "once: %s", line)
+		}
+	}
 	require.NoError(t, srv.Remove("nic0"))
 	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health(t, c, ""), "none serves")
 	require.NoError(t, srv.Remove("bad"))

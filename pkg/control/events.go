@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -99,7 +100,7 @@ func (s *Server) event(device string, h happening) {
 	if h.caller != "" {
 		attrs = append(attrs, "caller", h.caller)
 	}
-	if h.err != nil && h.err.Error() != h.message {
+	if h.err != nil && !strings.HasPrefix(h.message, h.err.Error()) { // a count may follow
 		attrs = append(attrs, "err", h.err)
 	}
 	s.log.Log(context.Background(), levels[h.severity], h.message, attrs...)
