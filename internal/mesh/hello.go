@@ -155,11 +155,12 @@ func introduce(ctx context.Context, p Peer, h hello) error {
 	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
 		return err
 	}
-	if _, err := conn.Write(h.bytes()); err != nil {
-		return err
-	}
 	var answer [answerSize]byte
-	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+	_, err = conn.Write(h.bytes()) // a peer that refuses may have closed already
+	if err == nil {
+		_, err = io.ReadFull(conn, answer[:])
+	}
+	if err != nil {
 		return fmt.Errorf("it answered nothing, or hung up: %w: %w", ErrPeer, err)
 	}
 	if err := answered(answer[0], h.differ(readTerms(answer[1:]))); err != nil {

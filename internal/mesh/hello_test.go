@@ -5,8 +5,10 @@ package mesh
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -128,4 +130,27 @@ func TestConnectedStrangers(t *testing.T) {
 	require.NoError(t, err)
 	near.Close()
 	require.ErrorIs(t, <-ended, ErrClosed)
+}
+
+// opening is a connection that takes any deadline, as a stream of QUIC does.
+type opening struct{ net.Conn }
+
+func (opening) SetDeadline(time.Time) error { return nil }
+
+// refusing is a peer that hangs up before the hello is written.
+type refusing struct {
+	Peer
+	conn opening
+}
+
+func (r refusing) Handshake(context.Context) (Opening, tls.ConnectionState, error) {
+	return r.conn, tls.ConnectionState{}, nil
+}
+
+// TestIntroduceToAPeerThatHungUp: the error is that of a refusal, wherever it is noticed.
+func TestIntroduceToAPeerThatHungUp(t *testing.T) {
+	near, far := net.Pipe()
+	require.NoError(t, far.Close())
+	require.ErrorIs(t, introduce(t.Context(), refusing{conn: opening{near}}, hello{}), ErrPeer)
+	require.NoError(t, near.Close())
 }
