@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/testcert"
 	"github.com/nfcomms/nfcomms/pkg/control"
 )
@@ -23,8 +24,8 @@ const firstOfCrowd = 1 << 30
 
 // as connects to a UNIX socket as another user, who is in one group. The kernel
 // keeps the ids of each thread apart: this one takes those, and ends with them.
-// Without root it connects as itself.
-func as(uid, gid int, path string) (net.Conn, error) {
+// Without root it connects as itself. It waits for a place in a full backlog.
+func as(ctx context.Context, uid, gid int, path string) (net.Conn, error) {
 	type answer struct {
 		conn net.Conn
 		err  error
@@ -38,8 +39,12 @@ func as(uid, gid int, path string) (net.Conn, error) {
 				return
 			}
 		}
-		conn, err := net.Dial("unix", path)
-		came <- answer{conn, err}
+		conn, err := fdpass.Dial(ctx, "unix", path)
+		if err != nil {
+			came <- answer{err: err}
+			return
+		}
+		came <- answer{conn: conn}
 	}()
 	a := <-came
 	return a.conn, a.err
@@ -61,8 +66,8 @@ func become(uid, gid int) error {
 
 // clientOf returns a client of a UNIX socket as another user.
 func clientOf(t testing.TB, uid, gid int, path string) *control.Client {
-	c, err := control.Dial("unix://"+path, grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-		return as(uid, gid, path)
+	c, err := control.Dial("unix://"+path, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return as(ctx, uid, gid, path)
 	}))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })

@@ -33,7 +33,7 @@ const greeting = preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 func TestManyUsersDoNotLockRootOut(t *testing.T) {
 	p := start(t, append(crowdViewer(), "--roles-operator", "uid:4711")...)
 	for i := range 5 * 256 {
-		conn, err := as(firstOfCrowd+i/256, attacker, p.socket)
+		conn, err := as(t.Context(), firstOfCrowd+i/256, attacker, p.socket)
 		require.NoError(t, err)
 		defer conn.Close()
 		_, _ = conn.Write([]byte(greeting)) // it may be refused already

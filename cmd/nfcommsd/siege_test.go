@@ -51,7 +51,9 @@ func crowd(address string) {
 		var conns []io.Closer
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		for i := range crowdSize {
-			enter := func(context.Context, string) (net.Conn, error) { return as(firstOfCrowd+i, attacker, path(address)) }
+			enter := func(ctx context.Context, _ string) (net.Conn, error) {
+				return as(ctx, firstOfCrowd+i, attacker, path(address))
+			}
 			conn, err := grpc.NewClient("passthrough:///crowd", grpc.WithContextDialer(enter), grpc.WithTransportCredentials(insecure.NewCredentials()),
 				grpc.WithInitialWindowSize(1<<16), grpc.WithInitialConnWindowSize(1<<16))
 			if err != nil {
