@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Programs that do not behave, for argument milliseconds: "quiet" and "chatter"
- * keep their island to themselves, which they log; "chatter" logs all the while; "deaf" lets others run
- * and does not stop when told; "late" does as "quiet", and waits until it is stopped.
+ * Programs that do not behave. "quiet" and "chatter" keep their island to themselves, which they log,
+ * until the host says enough in the byte that the argument is the address of; "chatter" logs all the
+ * while, and counts in the byte behind. For argument milliseconds "deaf" lets others run and does not
+ * stop when told, and "late" keeps its island, then waits until it is stopped.
  */
 #include "nfc_fw.h"
 
@@ -11,16 +12,21 @@ static uint64_t end_of(struct nfc_process *self)
 	return nfc_now(self) + nfc_argument(self) * 1000000;
 }
 
+static volatile uint8_t *enough(struct nfc_process *self)
+{
+	return (volatile uint8_t *)(uintptr_t)nfc_argument(self);
+}
+
 static void quiet_main(struct nfc_process *self)
 {
 	nfc_log(self, "begins");
-	for (uint64_t end = end_of(self); nfc_now(self) < end;)
+	while (!enough(self)[0])
 		;
 }
 
 static void chatter_main(struct nfc_process *self)
 {
-	for (uint64_t end = end_of(self); nfc_now(self) < end;)
+	for (; !enough(self)[0]; enough(self)[1]++)
 		nfc_log(self, "begins");
 }
 
@@ -32,7 +38,9 @@ static void deaf_main(struct nfc_process *self)
 
 static void late_main(struct nfc_process *self)
 {
-	quiet_main(self);
+	nfc_log(self, "begins");
+	for (uint64_t end = end_of(self); nfc_now(self) < end;)
+		;
 	while (!nfc_stopped(self))
 		nfc_sleep(self, UINT64_MAX / 2);
 }
