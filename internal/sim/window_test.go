@@ -14,7 +14,7 @@ import (
 
 // TestHostWindows: memory of this process, from the own node.
 func TestHostWindows(t *testing.T) {
-	dev := openTorus(t, "torus=3x1x1")
+	dev := openTorus(t, "torus=3x1x1&emem=64MiB") // its rules count what is mapped beside it
 	bridgetest.RunHostWindows(t, dev, dev.Fabric())
 	s, err := dev.Fabric().State(t.Context())
 	require.NoError(t, err)
