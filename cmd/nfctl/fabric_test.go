@@ -3,16 +3,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/nfcomms/nfcomms/internal/testcert"
 	"github.com/nfcomms/nfcomms/pkg/control"
@@ -32,6 +35,19 @@ func (f *lateFabric) GetFabric(context.Context, *nfcommsv1.GetFabricRequest, ...
 		return nil, status.Error(codes.DeadlineExceeded, "late")
 	}
 	return &nfcommsv1.GetFabricResponse{Links: &nfcommsv1.LinkCounts{Broken: 1}}, nil
+}
+
+// TestLinkTestIsTold: the table of a link test has the rate and its bound, or says that there is none.
+func TestLinkTestIsTold(t *testing.T) {
+	for words, want := range map[uint64]string{
+		0:         "0 words of 128 bits in 0.05 s, 0 wrong\nnothing was checked\n",
+		1_000_000: "1000000 words of 128 bits in 0.05 s, 0 wrong\nbit error ratio 0, below 3.6e-08 at a confidence of 99 %\n",
+	} {
+		var out bytes.Buffer
+		r := &nfcommsv1.TestLinkResponse{Words: words, Took: durationpb.New(50 * time.Millisecond)}
+		linkTestOf("sim0", "0.0.0", "x+", 0.99, r).table(&printer{w: &out})
+		require.Equal(t, "link x+ of 0.0.0: "+want, out.String())
+	}
 }
 
 // TestLinksThatStayBroken: what was seen is said also if the server is the first to end the wait.

@@ -408,7 +408,7 @@ CASE(restarts_beside_a_thread_that_stays)
 		.op = NFC_CONTROL_START,
 		.a = CHANNELS / 2, /* the other island's */
 		.b = 1,
-		.c = 1500, /* ms */
+		.c = 4000, /* ms: stays for the second that a busy machine joins */
 		.name = "lone.spin",
 	};
 	static struct stage s;

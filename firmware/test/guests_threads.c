@@ -100,13 +100,24 @@ static int dma(void *self, bool write, void *memory, uint64_t bus, uint64_t len)
 
 static const struct nfc_hosted_far reach = { NULL, not_rung, dma };
 
+static bool late(time_t end)
+{
+	return !CHECK(time(NULL) < end);
+}
+
+/* An island that has no processor for long refuses a host, which may try again. */
 static void come(struct party *p)
 {
 	struct nfc_hosted_peer peer = { .far = &reach };
+	time_t end = time(NULL) + WATCHDOG;
+	int rc;
 
 	pthread_mutex_lock(&w.seating);
-	peer.epoch = p->s.r.seat.epoch = ++w.epochs;
-	CHECK_EQ(nfc_hosted_attach(w.h, &peer, &p->seat), 0);
+	do {
+		peer.epoch = p->s.r.seat.epoch = ++w.epochs;
+		rc = nfc_hosted_attach(w.h, &peer, &p->seat);
+	} while (rc == -NFC_ETIMEOUT && !late(end));
+	CHECK_EQ(rc, 0);
 	pthread_mutex_unlock(&w.seating);
 	p->s.h = w.h;
 	p->s.ring = ring;
@@ -432,11 +443,6 @@ static void stop_guests(struct party *p)
 }
 
 /* ---- rounds ---- */
-
-static bool late(time_t end)
-{
-	return !CHECK(time(NULL) < end);
-}
 
 /* No relay is left, although calls may be under way for a moment. */
 static void check_free(void)

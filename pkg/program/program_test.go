@@ -72,7 +72,7 @@ func TestBuild(t *testing.T) {
 		image, err := Build(t.Context(), source, Options{Debug: debug})
 		require.NoError(t, err)
 		var log lines
-		dev, err := nfcomms.Open(t.Context(), "sim:", nfcomms.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		dev, err := nfcomms.Open(t.Context(), "sim:?beat=2s", nfcomms.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		name, err := dev.Load(t.Context(), image)
 		require.NoError(t, err)

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is a watchdog.
-const patience = time.Minute
+// patience is a watchdog, also of a machine where many wait for each processor.
+const patience = 5 * time.Minute
 
 func device(t *testing.T, address string) (context.Context, *nfcomms.Device) {
 	t.Helper()
@@ -64,48 +64,58 @@ func TestMembersOnNodes(t *testing.T) {
 }
 
 // TestNoAllocation: a step over nodes allocates nothing once memory is warm, whether
-// its frames go as messages or as transfers.
+// its frames are messages or transfers. Where a node had no processor for too long and
+// is lost, the steps are measured again.
 func TestNoAllocation(t *testing.T) {
 	if raceEnabled {
 		return // it allocates itself
 	}
-	ctx, dev := device(t, "sim:?torus=2x1x1")
 	for _, size := range []int{16, 3000} {
-		tr, err := Open(ctx, dev, 2)
+		err := allocations(t, size)
+		for errors.Is(err, group.ErrGone) {
+			t.Log(err)
+			err = allocations(t, size)
+		}
 		require.NoError(t, err)
-		var all errgroup.Group
-		for rank := range 2 {
-			all.Go(func() error {
-				g, err := group.Join(ctx, tr, group.Options{Rank: rank, Size: 2, Algorithm: "isend"})
-				if err != nil {
-					return err
+	}
+}
+
+// allocations returns an error if a step with packages of a size allocates.
+func allocations(t *testing.T, size int) error {
+	ctx, dev := device(t, "sim:?torus=2x1x1")
+	tr, err := Open(ctx, dev, 2)
+	require.NoError(t, err)
+	var all errgroup.Group
+	for rank := range 2 {
+		all.Go(func() error {
+			g, err := group.Join(ctx, tr, group.Options{Rank: rank, Size: 2, Algorithm: "isend"})
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			out := []group.Package{{Rank: 1 - rank, Data: make([]byte, size)}}
+			step := func() {
+				if err == nil {
+					_, err = g.Exchange(ctx, out)
 				}
-				defer g.Close()
-				out := []group.Package{{Rank: 1 - rank, Data: make([]byte, size)}}
-				step := func() {
-					if err == nil {
-						_, err = g.Exchange(ctx, out)
-					}
-				}
-				const steps = 100
-				for range steps {
+			}
+			const steps = 100
+			for range steps {
+				step()
+			}
+			if rank == 1 {
+				for range steps + 1 {
 					step()
 				}
-				if rank == 1 {
-					for range steps + 1 {
-						step()
-					}
-					return err
-				}
-				if n := testing.AllocsPerRun(steps, step); err == nil && n > 0 {
-					err = fmt.Errorf("%d bytes: %v allocations a step", size, n)
-				}
 				return err
-			})
-		}
-		require.NoError(t, all.Wait())
-		require.NoError(t, tr.Close())
+			}
+			if n := testing.AllocsPerRun(steps, step); err == nil && n > 0 {
+				err = fmt.Errorf("%d bytes: %v allocations a step", size, n)
+			}
+			return err
+		})
 	}
+	return errors.Join(all.Wait(), tr.Close())
 }
 
 // pass sends to the next two members what the step says.
