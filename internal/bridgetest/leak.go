@@ -27,7 +27,7 @@ type census struct {
 	fds     []string // what each descriptor refers to
 	named   []string // mappings that are backed by a file or have a name
 	threads int
-	mapped  uint64 // bytes of address space
+	mapped  uint64 // bytes that may be accessed
 }
 
 // first is the census before the first checked test; threads and anonymous
@@ -137,13 +137,15 @@ func describe(s string) string {
 
 // addMapping counts one line of /proc/self/maps.
 func (c *census) addMapping(f []string) {
-	if len(f) == 0 {
+	if len(f) < 2 {
 		return
 	}
 	from, to, _ := strings.Cut(f[0], "-")
 	a, _ := strconv.ParseUint(from, 16, 64)
 	b, _ := strconv.ParseUint(to, 16, 64)
-	c.mapped += b - a
+	if !strings.HasPrefix(f[1], "---") { // what Go and libc, for the heap of a thread, only reserve
+		c.mapped += b - a
+	}
 	if len(f) < 6 || strings.HasPrefix(f[5], "[") {
 		return
 	}
