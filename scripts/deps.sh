@@ -60,6 +60,7 @@ if [ "$what" = packages ]; then
 	need gpg-agent gpg-agent
 	need objdump binutils
 	need mmdebstrap mmdebstrap
+	need podman podman
 	need rpm rpm
 	need systemd-nspawn systemd-container
 	need nsenter util-linux

@@ -96,5 +96,30 @@ if [ "$(id -u)" -eq 0 ]; then
 	mkdir "$work/root/run/nfsim"
 	check "a pod's containers share its device" unshare --mount bash "$work/pod" "$work/root" "${device[@]}"
 fi
+# podman loads the image, and its container opens a device of the machine by the specification that
+# nfctl writes. /run is the test's own. The tmpfs hides the control groups: crun refuses a machine
+# that has both versions of them.
+cat >"$work/podman" <<'END'
+set -e
+mount -t tmpfs -o mode=0755 none /run
+mount -t tmpfs none /sys/fs/cgroup
+mkdir -p /run/cdi /run/nfcomms /run/nfsim/sim0
+"$1/root/usr/bin/nfsim" --shm /run/nfsim/sim0/shm.sock --shm-mode 0666 &
+trap 'kill $(jobs -p); wait' EXIT
+"$1/root/usr/bin/nfcommsd" --devices sim0=shm:/run/nfsim/sim0/shm.sock &
+for try in $(seq 600); do
+	! "$1/root/usr/bin/nfctl" list | grep -E '^sim0 +ready' || break
+	sleep 0.1
+done
+"$1/root/usr/bin/nfctl" cdi generate --dir /run/cdi
+podman="podman --root /run/images --runroot /run/podman --storage-driver vfs"
+$podman load --input "$1/one/nfcomms-oci.tar"
+$podman run --rm --network none --cgroups disabled --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
+	--read-only --user 1000 --device nfcomms.dev/device=sim0 \
+	--entrypoint /usr/bin/nfctl localhost/nfcomms --device env: selftest --transfers 8
+END
+if [ "$(id -u)" -eq 0 ]; then
+	check "podman gives a container the device that nfctl describes" unshare --mount bash "$work/podman" "$work"
+fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
