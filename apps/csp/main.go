@@ -47,6 +47,7 @@ func csp(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := load(ctx, dev); err != nil {
 		return err
 	}
+	fmt.Fprintf(stdout, "times of processes on the host and on a device that is %s\n", dev.Info().Kind())
 	for _, e := range s.examples {
 		var result string
 		for _, place := range s.placements {

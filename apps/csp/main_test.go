@@ -27,6 +27,7 @@ func TestCSP(t *testing.T) {
 	code, out, errs := cli(t.Context(), "--size", "300")
 	require.Equal(t, command.ExitOK, code, errs)
 	require.Empty(t, errs)
+	require.True(t, strings.HasPrefix(out, "times of processes on the host and on a device that is simulated\n"), out)
 	for _, e := range examples {
 		for _, p := range []placement{onHost, onDevice, onBoth} {
 			require.Regexp(t, e.name+` +on `+string(p)+` `, out)

@@ -22,6 +22,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -79,6 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		r, err = s.simulate(ctx, args, stdout, stderr)
 	}
 	if err == nil && r != nil {
+		r.place = cmp.Or(r.place, places[s.transport])
 		r.print(stdout)
 		if s.out != "" {
 			err = r.save(s.out)
@@ -187,6 +189,9 @@ func (s *settings) simulate(ctx context.Context, args []string, stdout, stderr i
 	return s.goroutines(ctx, group.NewMesh(s.members))
 }
 
+// places are where members of transports without a device run.
+var places = map[string]string{"mesh": "between goroutines, no device", "shm": "between processes of this machine, no device"}
+
 // nodes runs all members in this process, placed on the nodes of a fabric.
 func (s *settings) nodes(ctx context.Context) (r *result, err error) {
 	dev, err := nfcomms.Open(ctx, s.address)
@@ -199,7 +204,10 @@ func (s *settings) nodes(ctx context.Context) (r *result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	return s.goroutines(ctx, t)
+	if r, err = s.goroutines(ctx, t); err == nil {
+		r.place = "on the nodes of a fabric, " + dev.Info().Kind() + " devices"
+	}
+	return r, err
 }
 
 // member is one member from joining to leaving.

@@ -57,14 +57,17 @@ func TestOverlap(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	code, here, errs := spikes(t, small+"--members 4")
 	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, here, ", between goroutines, no device\n")
 	line := func(text string) string { return strings.Split(text, "\n")[1] }
 	code, there, errs := spikes(t, small+"--members 4 --transport shm --algorithm isend")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, line(here), "events exchanged and verified")
 	require.Equal(t, line(here), line(there))
+	require.Contains(t, there, ", between processes of this machine, no device\n")
 	code, there, errs = spikes(t, small+"--members 4 --transport fabric --address sim:?torus=2x1x1")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, line(here), line(there))
+	require.Contains(t, there, ", on the nodes of a fabric, simulated devices\n")
 	code, _, errs = spikes(t, small+"--transport fabric --address sim:")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "no fabric")

@@ -14,6 +14,7 @@ import (
 // result is what all members measured.
 type result struct {
 	*network
+	place    string // where the members ran, as a label of all times
 	wall     time.Duration
 	stats    group.Stats // of this member
 	accounts []account   // by rank
@@ -52,8 +53,8 @@ func (r *result) print(w io.Writer) {
 		all.Received += a.Received
 		all.Delivered += a.Delivered
 	}
-	fmt.Fprintf(w, "%d members, 2 × %d cells, about %d connections each, %d ms in %v\n",
-		r.members, r.cells, r.connections, r.millis, r.wall.Round(time.Millisecond))
+	fmt.Fprintf(w, "%d members, 2 × %d cells, about %d connections each, %d ms in %v, %s\n",
+		r.members, r.cells, r.connections, r.millis, r.wall.Round(time.Millisecond), r.place)
 	finding := "every one is as its cell fired it"
 	if !r.verified() {
 		finding = "WRONG: not those that the cells fired"

@@ -15,6 +15,7 @@ import (
 func fixedResult(algorithm string) *result {
 	return &result{
 		network:  &network{members: 2, millis: 2, cells: 10, connections: 4},
+		place:    "on nodes",
 		stats:    group.Stats{Algorithm: algorithm},
 		accounts: []account{{Received: 5, Delivered: 50}, {Received: 6, Delivered: 60}},
 		samples: [][]sample{
@@ -51,7 +52,7 @@ func TestPrintedFigures(t *testing.T) {
 	var b strings.Builder
 	r.print(&b)
 	for _, want := range []string{
-		"2 members, 2 × 10 cells, about 4 connections each, 2 ms in 0s\n", "11 events exchanged and verified", "110 delivered to cells\n",
+		"2 members, 2 × 10 cells, about 4 connections each, 2 ms in 0s, on nodes\n", "11 events exchanged and verified", "110 delivered to cells\n",
 		"  total                        40.0 µs       55.0 µs\n", "  computing                    22.5 µs       30.0 µs\n",
 		"  rank 0     10.0 % ####\n", "  rank 1     21.4 % ########\n", "total, maximum (up to 60 µs)\n  ▇█\n",
 		"computing, mean (up to 25 µs)\n", "spikes a member, mean (up to 5)\n",
