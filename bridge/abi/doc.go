@@ -1,7 +1,5 @@
-// Package abi is the Go mirror of firmware/nfc_abi.h: the mailbox area, the
-// 64-byte slot and every payload that travels in one.
+// Package abi mirrors the values of firmware/nfc_abi.h that the contract of package bridge shows:
+// statuses, ids of nodes and targets, the diagnostic word, memory types and limits.
 //
-// The mirror is written by hand and held to the header by a test that compares
-// every size, offset and constant both ways. All words are little-endian, and
-// so are the machines this package compiles for.
+// A test of internal/wire, which has the rest of the header, compares them both ways.
 package abi

@@ -1,19 +1,19 @@
-package abi
+package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
 
 // The names that nfc_abi.h gives, without their prefix. A number without a name is shown as such.
 var (
 	typeText = [TypeCount]string{
 		"NONE", "DIRECT", "IND_BEGIN", "IND_LIST", "ACK", "DONE", "FIN", "WITHDRAW", "WITHDRAWN", "ABORT",
 		"ABORTED", "CLOSE", "ERROR", "HELLO", "HEARTBEAT", "OFFER", "READY", "EAGER",
+		"CALL", "ANSWER",
 	}
-	stateText  = [StateCount]string{"CONSUMED", "READY", "MOVING", "REPEAT", "DONE", "FAILED"}
-	statusText = [StatusCount]string{
-		"OK", "ECLOSED", "ETIMEOUT", "ESIZE", "EKIND", "ETOOLARGE", "ERANGE", "EPROTO", "EDMA", "EABORTED",
-		"EWITHDRAWN", "ENOTARGET", "EBUSY", "ENOPROGRAM", "EABI", "ENOMEM", "EINVAL", "ENOTSUP", "ESTOPPED",
-		"ERESET", "EFAULT", "ESTALLED",
-	}
+	stateText = [StateCount]string{"CONSUMED", "READY", "MOVING", "REPEAT", "DONE", "FAILED"}
 )
 
 // name returns the name of n, or the number.
@@ -29,9 +29,6 @@ func (t Type) String() string { return name(typeText[:], t) }
 
 // String returns the name of enum nfc_state, as "MOVING".
 func (s State) String() string { return name(stateText[:], s) }
-
-// String returns the name of enum nfc_status, as "ECLOSED".
-func (s Status) String() string { return name(statusText[:], s) }
 
 // String returns the slot on one line, for traces and failures: its type, the header's fields and
 // those of its payload. A value that no honest side puts is marked with "!", except in fields that
@@ -64,20 +61,25 @@ func (s *Slot) String() string {
 		l.reserved(s.Payload[2:])
 	case TypeClose:
 		c := s.Close()
-		l.field("length", h.Length(), h.Length() == PayloadSize)
-		l.field("halves", c.Halves, c.Halves >= 1 && c.Halves <= 1<<H2D|1<<D2H)
+		l.field("length", h.Length(), h.Length() == abi.PayloadSize)
+		l.field("halves", c.Halves, c.Halves >= 1 && c.Halves <= 1<<abi.H2D|1<<abi.D2H)
 		l.field("generation", c.Generation, uint16(c.Generation) == h.Sequence())
 		l.status(c.Status)
 		l.reserved(s.Payload[2:])
 	case TypeHello:
-		l.field("length", h.Length(), h.Length() == PayloadSize)
+		l.field("length", h.Length(), h.Length() == abi.PayloadSize)
 		l.hello(s.Hello())
 	case TypeHeartbeat:
-		l.field("length", h.Length(), h.Length() == PayloadSize)
+		l.field("length", h.Length(), h.Length() == abi.PayloadSize)
 		l.heartbeat(h, s.Heartbeat())
+	case TypeCall:
+		n := h.Length() & CallBytesMask
+		l.field("length", n, h.Length()&^CallNow == n && n <= abi.PayloadSize)
+		l.field("now", h.Length()&CallNow != 0, true)
+		l = fmt.Appendf(l, " payload=%x", s.Bytes()[:min(n, abi.PayloadSize)])
 	default:
-		l.field("length", h.Length(), h.Length() <= PayloadSize)
-		l = fmt.Appendf(l, " payload=%x", s.Bytes()[:min(h.Length(), PayloadSize)])
+		l.field("length", h.Length(), h.Length() <= abi.PayloadSize)
+		l = fmt.Appendf(l, " payload=%x", s.Bytes()[:min(h.Length(), abi.PayloadSize)])
 	}
 	return string(l)
 }
@@ -100,21 +102,21 @@ func (l *line) field(name string, value any, good bool) {
 
 // structure appends what every payload begins with that is a struct of one transaction.
 func (l *line) structure(h Header, id uint64) {
-	l.field("length", h.Length(), h.Length() == PayloadSize)
+	l.field("length", h.Length(), h.Length() == abi.PayloadSize)
 	l.field("transaction", id, uint16(id) == h.Sequence())
 }
 
 func (l *line) direction(d uint32) {
-	if d <= uint32(D2H) {
-		l.field("direction", Direction(d), true)
+	if d <= uint32(abi.D2H) {
+		l.field("direction", abi.Direction(d), true)
 	} else {
 		l.field("direction", d, false)
 	}
 }
 
 func (l *line) status(n uint32) {
-	if n < uint32(StatusCount) {
-		l.field("status", Status(n), true)
+	if n < uint32(abi.StatusCount) {
+		l.field("status", abi.Status(n), true)
 	} else {
 		l.field("status", n, false)
 	}
@@ -150,7 +152,7 @@ func (l *line) eager(h Header, e *Eager) {
 // count appends whose pages a header announces, and how many entries there are.
 func (l *line) count(h Header, lo, hi int) int {
 	count := h.Length() & ListCountMask
-	l.field("direction", Direction(h.Length()/ListD2H), true)
+	l.field("direction", abi.Direction(h.Length()/ListD2H), true)
 	l.field("count", count, count >= lo && count <= hi)
 	return count
 }
@@ -170,7 +172,7 @@ func (l *line) entries(h Header, entries []Entry, count int) {
 			l.mark(e.RunAddress()+e.RunLength() > 1<<48)
 		default:
 			*l = fmt.Appendf(*l, "[%#x+%d]", e.Address(), e.Length())
-			l.mark(e.Address()%PageSize+uint64(e.Length()) > PageSize)
+			l.mark(e.Address()%abi.PageSize+uint64(e.Length()) > abi.PageSize)
 		}
 	}
 }
@@ -189,9 +191,9 @@ func (l *line) record(t Type, a *Ack) {
 
 func (l *line) hello(h *Hello) {
 	l.field("magic", fmt.Sprintf("%#x", h.Magic), h.Magic == Magic)
-	l.field("version", fmt.Sprintf("%d.%d", h.Major, h.Minor), h.Major == Major)
+	l.field("version", fmt.Sprintf("%d.%d", h.Major, h.Minor), h.Major == abi.Major)
 	l.field("capabilities", fmt.Sprintf("%#x", h.Capabilities), h.Capabilities&^CapKnown == 0)
-	l.field("channels", h.Channels, h.Channels <= ChannelsMax)
+	l.field("channels", h.Channels, h.Channels <= abi.ChannelsMax)
 	l.field("mailboxes", h.Mailboxes, h.Mailboxes <= MailboxesMax)
 	l.field("islands", h.Islands, h.Islands <= IslandsMax)
 	l.field("slots", h.Slots, h.Slots <= SlotsMax)

@@ -1,13 +1,16 @@
-package abi
+package wire
 
 import (
+	"maps"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/mirror"
 )
 
@@ -56,13 +59,27 @@ func requireTool(t *testing.T, name, debian string) {
 // headerPath is the C header this package mirrors.
 const headerPath = "../../firmware/nfc_abi.h"
 
+// both is read once: the type checker reads every package below from source.
+var both struct {
+	sync.Once
+	c mirror.Header
+	g mirror.Package
+}
+
+// readBoth returns what the C compiler says of the header, and the Go type checker of its mirrors.
 func readBoth(t *testing.T) (mirror.Header, mirror.Package) {
 	t.Helper()
-	c, err := mirror.ReadHeader(t.TempDir(), headerPath, nil)
-	require.NoError(t, err)
-	g, err := mirror.ReadPackage(".")
-	require.NoError(t, err)
-	return c, g
+	both.Do(func() {
+		var err error
+		both.c, err = mirror.ReadHeader(t.TempDir(), headerPath, nil)
+		require.NoError(t, err)
+		both.g, err = mirror.ReadPackage(".")
+		require.NoError(t, err)
+		contract, err := mirror.ReadPackage("../../bridge/abi")
+		require.NoError(t, err)
+		maps.Copy(both.g.Constants, contract.Constants)
+	})
+	return both.c, both.g
 }
 
 func TestMirrorHasTheLayoutOfTheHeader(t *testing.T) {
@@ -98,16 +115,16 @@ func TestShiftsAreTheHeaders(t *testing.T) {
 		{"NFC_HDR_CHANNEL_SHIFT", uint64(MakeHeader(0, 0, 0, 0, 1))},
 		{"NFC_ENTRY_LENGTH_SHIFT", uint64(MakeEntry(0, 2))},
 		{"NFC_ENTRY_OFFSET_SHIFT", uint64(MakeEntry(1, 1))},
-		{"NFC_ENTRY_PFN_SHIFT", uint64(MakeEntry(PageSize, 1))},
+		{"NFC_ENTRY_PFN_SHIFT", uint64(MakeEntry(abi.PageSize, 1))},
 		{"NFC_RUN_PAGES_SHIFT", uint64(MakeRun(0, 2))},
 		{"NFC_RUN_ADDRESS_SHIFT", uint64(MakeRun(1, 1))},
 		{"NFC_TAIL_NUMBER_SHIFT", MakeTail(0, 1)},
 		{"NFC_TAIL_OUTSTANDING_SHIFT", MakeTail(1, 0)},
-		{"NFC_ID_TARGET_SHIFT", uint64(LocalID(1))},
-		{"NFC_ID_Z_SHIFT", uint64(MakeID(MakeNode(0, 0, 1), 0) &^ (1 << 63))},
-		{"NFC_ID_Y_SHIFT", uint64(MakeID(MakeNode(0, 1, 0), 0) &^ (1 << 63))},
-		{"NFC_ID_X_SHIFT", uint64(MakeID(MakeNode(1, 0, 0), 0) &^ (1 << 63))},
-		{"NFC_ID_NODE_SHIFT", uint64(MakeID(0, 0))},
+		{"NFC_ID_TARGET_SHIFT", uint64(abi.LocalID(1))},
+		{"NFC_ID_Z_SHIFT", uint64(abi.MakeID(abi.MakeNode(0, 0, 1), 0) &^ (1 << 63))},
+		{"NFC_ID_Y_SHIFT", uint64(abi.MakeID(abi.MakeNode(0, 1, 0), 0) &^ (1 << 63))},
+		{"NFC_ID_X_SHIFT", uint64(abi.MakeID(abi.MakeNode(1, 0, 0), 0) &^ (1 << 63))},
+		{"NFC_ID_NODE_SHIFT", uint64(abi.MakeID(0, 0))},
 	} {
 		assert.Equal(t, bit(row.name), row.got, row.name)
 	}
@@ -115,15 +132,15 @@ func TestShiftsAreTheHeaders(t *testing.T) {
 		if readings := strings.HasPrefix(name, "NFC_DIAG_") && strings.HasSuffix(name, "_SHIFT"); !readings {
 			continue
 		}
-		d := Diagnostic(bit(name))
+		d := abi.Diagnostic(bit(name))
 		switch name {
 		case "NFC_DIAG_VALID_SHIFT":
 			assert.True(t, d.Valid())
-			assert.Equal(t, Normal, d.Worst(), "the valid bit is no reading")
+			assert.Equal(t, abi.Normal, d.Worst(), "the valid bit is no reading")
 		case "NFC_DIAG_SPARE_SHIFT":
-			assert.Equal(t, Normal, d.Worst(), "a spare bit is no reading")
+			assert.Equal(t, abi.Normal, d.Worst(), "a spare bit is no reading")
 		default:
-			assert.Equal(t, Sick, d.Worst(), name)
+			assert.Equal(t, abi.Sick, d.Worst(), name)
 			assert.False(t, d.Valid(), name)
 		}
 	}

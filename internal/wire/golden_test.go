@@ -1,4 +1,4 @@
-package abi
+package wire
 
 import (
 	"encoding/binary"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // vector is one file of testdata: a slot as fields and as bytes. The C test
@@ -139,7 +141,7 @@ func encodeEntries(t *testing.T, v vector, entries []Entry) {
 	for i := range int(v.number(t, "length") & ListCountMask) {
 		address, length := v.number(t, fmt.Sprintf("entry%d_address", i)), v.number(t, fmt.Sprintf("entry%d_length", i))
 		if v.number(t, "length")&ListRuns != 0 {
-			entries[i] = MakeRun(address, int((address%PageSize+length)/PageSize))
+			entries[i] = MakeRun(address, int((address%abi.PageSize+length)/abi.PageSize))
 		} else {
 			entries[i] = MakeEntry(address, int(length))
 		}
@@ -218,7 +220,7 @@ func complete(t *testing.T, v vector) {
 }
 
 func TestGoldenVectors(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.hex")
+	files, err := filepath.Glob("../../bridge/abi/testdata/*.hex")
 	require.NoError(t, err)
 	covered := map[Type]bool{}
 	for _, path := range files {
@@ -238,7 +240,7 @@ func TestGoldenVectors(t *testing.T) {
 
 // A slot is the bytes of the wire on the machines this package compiles for.
 func TestSlotIsItsBytes(t *testing.T) {
-	v, err := readVector("testdata/control.hex")
+	v, err := readVector("../../bridge/abi/testdata/control.hex")
 	require.NoError(t, err)
 	s := slotOf(v.bytes)
 	assert.Equal(t, v.bytes, *(*[SlotSize]byte)(unsafe.Pointer(&s)))

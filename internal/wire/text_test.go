@@ -1,4 +1,4 @@
-package abi
+package wire
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // TestNamesAreTheHeaders: each name is that of the header's enum, without its prefix.
@@ -19,7 +21,7 @@ func TestNamesAreTheHeaders(t *testing.T) {
 		prefix string
 		names  []string
 	}{
-		{"NFC_TYPE_", typeText[:]}, {"NFC_STATE_", stateText[:]}, {"NFC_", statusText[:]},
+		{"NFC_TYPE_", typeText[:]}, {"NFC_STATE_", stateText[:]}, {"NFC_", statusNamesText()},
 	} {
 		for i, name := range list.names {
 			e, ok := c.Enums[list.prefix+name]
@@ -27,13 +29,21 @@ func TestNamesAreTheHeaders(t *testing.T) {
 			require.EqualValues(t, i, e.Value, list.prefix+name)
 		}
 	}
-	require.Equal(t, "IND_BEGIN 18 MOVING 6 ESTALLED 22",
-		fmt.Sprint(TypeIndBegin, " ", TypeCount, " ", StateMoving, " ", StateCount, " ", ErrStalled, " ", StatusCount))
+	require.Equal(t, "IND_BEGIN 20 MOVING 6 ESTALLED 22",
+		fmt.Sprint(TypeIndBegin, " ", TypeCount, " ", StateMoving, " ", StateCount, " ", abi.ErrStalled, " ", abi.StatusCount))
+}
+
+// statusNamesText returns the name of each status.
+func statusNamesText() (list []string) {
+	for s := range abi.StatusCount {
+		list = append(list, s.String())
+	}
+	return list
 }
 
 // TestSlotsAsText: the golden vectors of every type are good, and each on one line.
 func TestSlotsAsText(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.hex")
+	files, err := filepath.Glob("../../bridge/abi/testdata/*.hex")
 	require.NoError(t, err)
 	seen := make(map[Type]string)
 	for _, f := range files {
@@ -51,7 +61,7 @@ func TestSlotsAsText(t *testing.T) {
 
 // TestSlotText: the text of good slots, and how it marks what is bad.
 func TestSlotText(t *testing.T) {
-	note := Slot{Header: uint64(MakeHeader(TypeFin, PayloadSize, 1, 7, 5)), Payload: [7]uint64{65543, 1}}
+	note := Slot{Header: uint64(MakeHeader(TypeFin, abi.PayloadSize, 1, 7, 5)), Payload: [7]uint64{65543, 1}}
 	list := Slot{Header: uint64(MakeHeader(TypeIndList, 2|ListD2H, 1, 7, 5)),
 		Payload: [7]uint64{uint64(MakeEntry(0x1000, 4096)), uint64(MakeEntry(0x2f00, 4096)), 3, 0, 0, 0, MakeTail(9, 2)}}
 	runs := Slot{Header: uint64(MakeHeader(TypeIndList, 2|ListRuns, 1, 7, 5)),
@@ -75,7 +85,7 @@ func TestSlotText(t *testing.T) {
 func FuzzSlotText(f *testing.F) {
 	f.Add(make([]byte, SlotSize))
 	for t := range TypeCount {
-		s := Slot{Header: uint64(MakeHeader(t, PayloadSize, 1, 2, 3)), Payload: [7]uint64{2}}
+		s := Slot{Header: uint64(MakeHeader(t, abi.PayloadSize, 1, 2, 3)), Payload: [7]uint64{2}}
 		f.Add((*[SlotSize]byte)(unsafe.Pointer(&s))[:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -88,7 +98,7 @@ func FuzzSlotText(f *testing.F) {
 		for i := range 7 { // what is reserved shows
 			changed := s
 			changed.Payload[i] ^= 1 << 40
-			if known := Header(s.Header).Type(); known != TypeDirect && known != TypeNone && known < TypeCount {
+			if known := Header(s.Header).Type(); known != TypeDirect && known != TypeCall && known != TypeAnswer && known != TypeNone && known < TypeCount {
 				require.NotEqual(t, text, changed.String(), "word %d", i)
 			}
 		}
@@ -104,10 +114,10 @@ func TestWhy(t *testing.T) {
 		"two\nlines":            "",
 		"\xff":                  "",
 	} {
-		c := Control{B: 1, C: 2, Name: [NameSize]byte{3}}
+		c := Control{B: 1, C: 2, Name: [abi.NameSize]byte{3}}
 		c.SetWhy(why)
 		require.Equal(t, want, c.Why())
 	}
-	full := Control{B: 0x6161616161616161, C: 0x6161616161616161, Name: [NameSize]byte([]byte(strings.Repeat("a", NameSize)))}
+	full := Control{B: 0x6161616161616161, C: 0x6161616161616161, Name: [abi.NameSize]byte([]byte(strings.Repeat("a", abi.NameSize)))}
 	require.Equal(t, strings.Repeat("a", WhySize), full.Why(), "a device that ends it with no zero")
 }
