@@ -4,6 +4,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/waiter"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Arm asks for a token on wake, without blocking, when the given half is shut. A wake that is first
@@ -185,7 +186,7 @@ func (h *half) wakeAll() (recalled bool) {
 // queue is kept meanwhile, which orders OFFER with the ids.
 func (h *sender) ask() {
 	if h.shut.Load() == 0 {
-		_ = h.putNote(abi.TypeOffer, h.id()+1) // fails only when the device is lost
+		_ = h.putNote(wire.TypeOffer, h.id()+1) // fails only when the device is lost
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // channel is the host's end of one channel. It implements bridge.Channel.
@@ -24,8 +25,8 @@ type channel struct {
 	send sender
 	recv receiver
 
-	opening bool       // ids are not known yet: keep what arrives early; under rx
-	early   []abi.Slot // under rx
+	opening bool        // ids are not known yet: keep what arrives early; under rx
+	early   []wire.Slot // under rx
 
 	closing sync.Mutex  // held across a close, which waits for calls
 	closed  uint32      // halves closed here; guarded by closing
@@ -133,9 +134,9 @@ func (c *channel) of(halves uint32) []*half {
 // putClose puts CLOSE: the halves are not used any more. Must hold
 // queue.
 func (h *half) putClose(halves uint32) error {
-	var s abi.Slot
-	*s.Close() = abi.Close{Halves: halves, Generation: h.ch.generation}
-	hd := h.header(abi.TypeClose, abi.PayloadSize, h.ch.generation)
+	var s wire.Slot
+	*s.Close() = wire.Close{Halves: halves, Generation: h.ch.generation}
+	hd := h.header(wire.TypeClose, abi.PayloadSize, h.ch.generation)
 	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 

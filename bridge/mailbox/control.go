@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // control is the client of the device's control channel. One request is under
@@ -27,17 +28,17 @@ const stopTime = 5 * time.Second
 // call sends a request, with image after it if there is one, and returns the reply. Once the device
 // took the request the call waits for the reply even when ctx ends, because it may hand over
 // something. A device that then does not answer in time is lost.
-func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.Control, error) {
+func (k *control) call(ctx context.Context, req wire.Control, image []byte) (wire.Control, error) {
 	if err := k.queue.lock(ctx); err != nil {
-		return abi.Control{}, &bridge.WithdrawnError{Cause: err}
+		return wire.Control{}, &bridge.WithdrawnError{Cause: err}
 	}
 	defer k.queue.unlock()
 	k.request++
 	req.Request = k.request
-	var s abi.Slot
+	var s wire.Slot
 	*s.Control() = req
 	if err := k.ch.Send(ctx, s.Bytes()[:]); err != nil {
-		return abi.Control{}, err
+		return wire.Control{}, err
 	}
 	ctx, cancel := grace(ctx)
 	defer cancel()
@@ -45,7 +46,7 @@ func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.
 	if before := k.ch.send.id(); image != nil {
 		sent = k.ch.SendInd(ctx, image)
 		if sent != nil && k.ch.send.id() == before { // not offered: the device waits for the next request
-			return abi.Control{}, sent
+			return wire.Control{}, sent
 		}
 	}
 	reply, err := k.reply(ctx, &req)
@@ -69,10 +70,10 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // reply takes the answer to a request.
-func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, error) {
+func (k *control) reply(ctx context.Context, req *wire.Control) (wire.Control, error) {
 	ctx, cancel := k.ch.ep.bounded(ctx)
 	defer cancel()
-	var s abi.Slot
+	var s wire.Slot
 	n, err := k.ch.Receive(ctx, s.Bytes()[:])
 	if err != nil && ctx.Err() != nil {
 		k.ch.ep.fail(fmt.Errorf("%w: control request %d: no answer", bridge.ErrDeviceLost, req.Op))
@@ -80,13 +81,13 @@ func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, err
 		err = k.ch.ep.err()
 	}
 	if err != nil && !errors.Is(err, bridge.ErrKindMismatch) {
-		return abi.Control{}, err
+		return wire.Control{}, err
 	}
 	r := *s.Control()
 	if err != nil || n != abi.PayloadSize || r.Op != req.Op || r.Request != req.Request || r.Status >= uint16(abi.StatusCount) {
 		k.ch.ep.fail(fmt.Errorf("%w: control request %d/%d answered by %d bytes, %d/%d, status %d",
 			bridge.ErrFault, req.Op, req.Request, n, r.Op, r.Request, r.Status))
-		return abi.Control{}, k.ch.ep.err()
+		return wire.Control{}, k.ch.ep.err()
 	}
 	err = bridge.Error(abi.Status(r.Status))
 	if r.Status == uint16(abi.ErrTimeout) { // an island does not answer
@@ -111,7 +112,7 @@ func (k *control) subscribe(ctx context.Context, id uint32, prepare func(c *chan
 			return nil, bridge.ErrBusy
 		}
 	}
-	reply, err := k.call(ctx, abi.Control{Op: abi.ControlOpen, A: uint64(id)}, nil)
+	reply, err := k.call(ctx, wire.Control{Op: wire.ControlOpen, A: uint64(id)}, nil)
 	if err != nil {
 		e.table.remove(c)
 		return nil, err
@@ -124,7 +125,7 @@ func (k *control) subscribe(ctx context.Context, id uint32, prepare func(c *chan
 
 // start runs a program.
 func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
-	req := abi.Control{Op: abi.ControlStart, A: uint64(p.First), B: uint64(p.Targets), C: p.Argument}
+	req := wire.Control{Op: wire.ControlStart, A: uint64(p.First), B: uint64(p.Targets), C: p.Argument}
 	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
 		return bridge.Process{}, bridge.ErrNoProgram
 	}
@@ -166,7 +167,7 @@ func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 	const first, most = 100 * time.Microsecond, 5 * time.Millisecond
 	told := false
 	for wait := first; ; wait = min(2*wait, most) {
-		_, err := k.call(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil)
+		_, err := k.call(ctx, wire.Control{Op: wire.ControlStop, A: uint64(id)}, nil)
 		switch {
 		case told && errors.Is(err, bridge.ErrInvalid):
 			return nil // already closed
@@ -194,7 +195,7 @@ func (k *control) toldToStop(ctx context.Context) error {
 
 // load hands an image over.
 func (k *control) load(ctx context.Context, image []byte) (string, error) {
-	r, err := k.call(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image)
+	r, err := k.call(ctx, wire.Control{Op: wire.ControlLoad, A: uint64(len(image))}, image)
 	if why := r.Why(); err != nil && why != "" {
 		err = &bridge.ImageError{Why: why, Err: err}
 	}
@@ -202,7 +203,7 @@ func (k *control) load(ctx context.Context, image []byte) (string, error) {
 }
 
 // name returns the name in a reply.
-func (k *control) name(r *abi.Control, err error) (string, error) {
+func (k *control) name(r *wire.Control, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -221,7 +222,7 @@ const programsMax = 1 << 16
 func (k *control) programs(ctx context.Context) ([]string, error) {
 	var names []string
 	for i := range uint64(programsMax) {
-		r, err := k.call(ctx, abi.Control{Op: abi.ControlProgram, A: i}, nil)
+		r, err := k.call(ctx, wire.Control{Op: wire.ControlProgram, A: i}, nil)
 		if errors.Is(err, bridge.ErrNoProgram) {
 			break
 		}
@@ -239,7 +240,7 @@ func (k *control) memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	if kind < 0 || kind >= abi.MemoryCount {
 		return bridge.Memory{}, fmt.Errorf("no type %d: %w", kind, bridge.ErrInvalid)
 	}
-	r, err := k.call(ctx, abi.Control{Op: abi.ControlMemory, A: uint64(kind)}, nil)
+	r, err := k.call(ctx, wire.Control{Op: wire.ControlMemory, A: uint64(kind)}, nil)
 	if err != nil {
 		return bridge.Memory{}, err
 	}

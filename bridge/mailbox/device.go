@@ -15,6 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // errDeviceClosed is what calls get once the device is closed.
@@ -215,7 +216,7 @@ func (d *device) Load(ctx context.Context, image []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if e.Hello.Capabilities&abi.CapLoad == 0 {
+	if e.Hello.Capabilities&wire.CapLoad == 0 {
 		return "", fmt.Errorf("%w by this device", bridge.ErrNotSupported)
 	}
 	if len(image) == 0 {
@@ -272,7 +273,7 @@ func (d *device) Running(ctx context.Context, id bridge.ProcessID) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	r, err := e.control.call(ctx, abi.Control{Op: abi.ControlRunning, A: uint64(id)}, nil)
+	r, err := e.control.call(ctx, wire.Control{Op: wire.ControlRunning, A: uint64(id)}, nil)
 	return err == nil && r.B != 0, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // background stands for "no context".
@@ -93,15 +94,15 @@ func (h *sender) offer(ctx context.Context, msg []byte) error {
 	if h.shut.Load() != 0 {
 		return h.err()
 	}
-	var s abi.Slot
+	var s wire.Slot
 	copy(s.Bytes()[:], msg)
 	id, before := h.begin(proto.PutMessage)
-	return h.whyRefused(h.give(ctx, h.header(abi.TypeDirect, len(msg), id), &s, before))
+	return h.whyRefused(h.give(ctx, h.header(wire.TypeDirect, len(msg), id), &s, before))
 }
 
 // give puts an offer that was begun, and waits for what becomes of it; errRefused if the target did
 // not take it, see the half's slot. Must hold queue.
-func (h *sender) give(ctx context.Context, hd abi.Header, s *abi.Slot, before uint64) error {
+func (h *sender) give(ctx context.Context, hd wire.Header, s *wire.Slot, before uint64) error {
 	if err := h.present(ctx, hd, s, before); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (h *sender) give(ctx context.Context, hd abi.Header, s *abi.Slot, before ui
 }
 
 // present puts an offer that was begun. Must hold queue.
-func (h *sender) present(ctx context.Context, hd abi.Header, s *abi.Slot, before uint64) error {
+func (h *sender) present(ctx context.Context, hd wire.Header, s *wire.Slot, before uint64) error {
 	err := h.put(ctx, hd, &s.Payload, h.mailbox.room(proto.RoomNormal), shutAny)
 	if err != nil {
 		h.unbegin(before)
@@ -149,7 +150,7 @@ func (h *sender) withdraw(cause error) error {
 	if _, ok := h.act(proto.PutWithdraw); !ok { // it has ended meanwhile
 		return h.outcome(cause)
 	}
-	if err := h.putNote(abi.TypeWithdraw, h.id()); err != nil {
+	if err := h.putNote(wire.TypeWithdraw, h.id()); err != nil {
 		h.await(nil, nil, events, shutDown)
 	} else if !h.escalate(events) {
 		return h.err()
@@ -214,13 +215,13 @@ func (h *sender) tryOffer(msg []byte) (bool, error) {
 	if h.shut.Load() != 0 {
 		return false, h.err()
 	}
-	var s abi.Slot
+	var s wire.Slot
 	copy(s.Bytes()[:], msg)
 	id, before := h.begin(proto.PutMessage)
 	h.act(proto.PutWithdraw)
 	note := h.note(id)
-	r := h.mailbox.putPair(h.header(abi.TypeDirect, len(msg), id), &s.Payload,
-		h.header(abi.TypeWithdraw, abi.PayloadSize, id), &note.Payload)
+	r := h.mailbox.putPair(h.header(wire.TypeDirect, len(msg), id), &s.Payload,
+		h.header(wire.TypeWithdraw, abi.PayloadSize, id), &note.Payload)
 	switch r {
 	case putRing:
 		h.ring()

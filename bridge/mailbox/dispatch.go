@@ -6,6 +6,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // earlyMax is how many messages may arrive for a channel before the reply that
@@ -14,8 +15,8 @@ const earlyMax = 4
 
 // faultLocked latches a fault about a message and stops reading the mailbox.
 // Must hold rx.
-func (b *mailbox) faultLocked(s *abi.Slot, what string, args ...any) {
-	h := abi.Header(s.Header)
+func (b *mailbox) faultLocked(s *wire.Slot, what string, args ...any) {
+	h := wire.Header(s.Header)
 	b.rx.dead = true
 	b.ep.fail(fmt.Errorf("%w: channel %d, type %d, sequence %d: %s", bridge.ErrFault,
 		h.Channel(), h.Type(), h.Sequence(), fmt.Sprintf(what, args...)))
@@ -26,7 +27,7 @@ func (b *mailbox) staleLocked() { b.ep.dev.dropped.Add(1) }
 
 // dropLocked does what a classification asks for that concerns no half: it drops the message, or
 // latches a fault. Must hold rx.
-func (b *mailbox) dropLocked(s *abi.Slot, e proto.Event, why string) {
+func (b *mailbox) dropLocked(s *wire.Slot, e proto.Event, why string) {
 	if e == proto.EventFault {
 		b.faultLocked(s, "%s", why)
 	} else {
@@ -36,8 +37,8 @@ func (b *mailbox) dropLocked(s *abi.Slot, e proto.Event, why string) {
 
 // dispatchLocked hands one message to the half it is about. s is the only copy
 // anybody looks at. Must hold rx.
-func (b *mailbox) dispatchLocked(s *abi.Slot) {
-	h := abi.Header(s.Header)
+func (b *mailbox) dispatchLocked(s *wire.Slot) {
+	h := wire.Header(s.Header)
 	e, why := b.ep.Header(h)
 	if e != proto.EventNone {
 		b.dropLocked(s, e, why)
@@ -59,7 +60,7 @@ func (b *mailbox) dispatchLocked(s *abi.Slot) {
 
 // earlyLocked keeps a message that came before the reply which opens its
 // channel: the reply travels through another mailbox. Must hold rx.
-func (b *mailbox) earlyLocked(c *channel, s *abi.Slot) {
+func (b *mailbox) earlyLocked(c *channel, s *wire.Slot) {
 	if len(c.early) == earlyMax {
 		b.faultLocked(s, "more than %d messages before the channel is open", earlyMax)
 		return
@@ -80,8 +81,8 @@ func (b *mailbox) openLocked(c *channel, h2d, d2h, generation uint64) {
 }
 
 // routeLocked hands a message to a half of its channel. Must hold rx.
-func (b *mailbox) routeLocked(c *channel, s *abi.Slot) {
-	if abi.Header(s.Header).Type() == abi.TypeClose {
+func (b *mailbox) routeLocked(c *channel, s *wire.Slot) {
+	if wire.Header(s.Header).Type() == wire.TypeClose {
 		b.closeLocked(c, s)
 		return
 	}
@@ -103,11 +104,11 @@ func (b *mailbox) routeLocked(c *channel, s *abi.Slot) {
 	case proto.EventReady:
 		c.send.signal()
 	case proto.EventRecalled:
-		b.replyLocked(h, abi.TypeWithdrawn)
+		b.replyLocked(h, wire.TypeWithdrawn)
 	case proto.EventAsked:
 		c.recv.askedLocked()
 	case proto.EventNone:
-		if c.relay && abi.Header(s.Header).Type() == abi.TypeWithdraw {
+		if c.relay && wire.Header(s.Header).Type() == wire.TypeWithdraw {
 			c.recv.recalledLocked()
 		}
 	}
@@ -124,19 +125,19 @@ func (c *channel) half(direction uint32) *half {
 // reply is a note of a half that the device waits for: WITHDRAWN, or READY to another host.
 type reply struct {
 	h *half
-	t abi.Type
+	t wire.Type
 }
 
 // id returns the transaction that the reply is about.
 func (r reply) id() uint64 {
-	if r.t == abi.TypeReady {
+	if r.t == wire.TypeReady {
 		return r.h.id() + 1
 	}
 	return r.h.id()
 }
 
 // replyLocked puts a reply, when there is room. Must hold rx.
-func (b *mailbox) replyLocked(h *half, t abi.Type) {
+func (b *mailbox) replyLocked(h *half, t wire.Type) {
 	b.rx.pendingReplies = append(b.rx.pendingReplies, reply{h, t})
 	if len(b.rx.pendingReplies) == 1 && !b.flushRepliesLocked() {
 		go b.flushReplies()
@@ -160,7 +161,7 @@ func (b *mailbox) flushRepliesLocked() bool {
 		case putRing:
 			b.ring()
 		}
-		if r.t == abi.TypeWithdrawn {
+		if r.t == wire.TypeWithdrawn {
 			h.act(proto.PutWithdrawn)
 		}
 		b.rx.pendingReplies = b.rx.pendingReplies[1:]
@@ -184,7 +185,7 @@ func (b *mailbox) flushReplies() {
 
 // closeLocked takes CLOSE: the device's process closed some halves, or the
 // device answers the host's last close. Must hold rx.
-func (b *mailbox) closeLocked(c *channel, s *abi.Slot) {
+func (b *mailbox) closeLocked(c *channel, s *wire.Slot) {
 	e, why := proto.ClassifyClose(c.generation, c.last.Load(), s)
 	switch e {
 	case proto.EventStale, proto.EventFault:
@@ -197,7 +198,7 @@ func (b *mailbox) closeLocked(c *channel, s *abi.Slot) {
 	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
 		h := c.half(uint32(d))
 		if s.Close().Halves>>d&1 != 0 && h.shutFor(shutPeer) {
-			b.replyLocked(h, abi.TypeWithdrawn)
+			b.replyLocked(h, wire.TypeWithdrawn)
 		}
 	}
 }

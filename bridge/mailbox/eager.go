@@ -10,6 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // eager reports whether the transfer may travel with its pages. Bytes that are copied from there to
@@ -20,14 +21,14 @@ func (x *transfer) eager() bool {
 }
 
 // pages fills a slot with the transfer and its pages, and returns the header.
-func (x *transfer) pages(s *abi.Slot) abi.Header {
+func (x *transfer) pages(s *wire.Slot) wire.Header {
 	e := s.Eager()
 	n := x.ledger.Cut.FillEager(e)
 	e.Transaction, e.TimeoutNS = x.id, x.unready
 	if x.h.dir == abi.D2H {
-		n |= abi.ListD2H
+		n |= wire.ListD2H
 	}
-	return x.h.header(abi.TypeEager, n, x.id)
+	return x.h.header(wire.TypeEager, n, x.id)
 }
 
 // offerEager gives a transfer with its pages: it is taken and committed like a message. Must hold
@@ -42,7 +43,7 @@ func (h *sender) offerEager(ctx context.Context, x *transfer) error {
 
 // presentEager gives the device a transfer with its pages. Must hold queue.
 func (h *sender) presentEager(ctx context.Context, x *transfer) error {
-	var s abi.Slot
+	var s wire.Slot
 	var before uint64
 	h.size.Store(x.ledger.Cut.Size)
 	x.id, before = h.begin(proto.PutEager)
@@ -128,7 +129,7 @@ func (h *receiver) giveEager(x *transfer) error {
 	if _, ok := h.act(proto.PutEager); !ok {
 		return errElse
 	}
-	var s abi.Slot
+	var s wire.Slot
 	x.unready = 0
 	hd := x.pages(&s)
 	err := h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
@@ -175,7 +176,7 @@ func (h *receiver) awaitPages(ctx context.Context, x *transfer) bool {
 // the device does either at once, or is lost. It returns cause if nothing was taken. Must hold queue.
 func (h *receiver) takeBack(ctx context.Context, x *transfer, cause error) error {
 	if _, posted := h.act(proto.PutWithdraw); posted {
-		_ = h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is lost
+		_ = h.putNote(wire.TypeWithdraw, x.id) // fails only when the device is lost
 	}
 	for h.escalate(events) {
 		e := eventOf(h.word.Load())

@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // epoch is the time of a device from boot to reset.
@@ -59,7 +60,7 @@ func newEpoch(ctx context.Context, d *device) (*epoch, error) {
 // learn of each list.
 func (d *device) without() uint32 {
 	if d.stager == nil {
-		return abi.CapRounds
+		return wire.CapRounds
 	}
 	return 0
 }

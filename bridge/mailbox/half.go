@@ -10,6 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/waiter"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Why a half cannot be used any more.
@@ -105,8 +106,8 @@ func (c *channel) ended() error {
 }
 
 // header returns the header of a message about transaction id.
-func (h *half) header(t abi.Type, length int, id uint64) abi.Header {
-	return abi.MakeHeader(t, length, h.mailbox.ep.low, uint16(id), h.ch.id)
+func (h *half) header(t wire.Type, length int, id uint64) wire.Header {
+	return wire.MakeHeader(t, length, h.mailbox.ep.low, uint16(id), h.ch.id)
 }
 
 // unlock gives the half to the next caller, or the device's offer to a waiter.

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // bootTime bounds the wait for a device that boots.
@@ -20,16 +20,16 @@ const bootTime = time.Second
 type memory struct {
 	proto.Layout
 	base unsafe.Pointer
-	area *abi.Area
+	area *wire.Area
 }
 
 // handshake waits until the device is ready, checks its hello and answers. Of the device's
 // capabilities those of without are not used.
 func handshake(ctx context.Context, base unsafe.Pointer, size uint64, without uint32) (memory, error) {
-	if size < abi.AreaSize || base == nil || uintptr(base)%abi.SlotSize != 0 {
+	if size < wire.AreaSize || base == nil || uintptr(base)%wire.SlotSize != 0 {
 		return memory{}, fmt.Errorf("%w: mailbox area of %d bytes at %p", bridge.ErrFault, size, base)
 	}
-	m := memory{base: base, area: (*abi.Area)(base)}
+	m := memory{base: base, area: (*wire.Area)(base)}
 	if err := awaitReady(ctx, &m.area.State); err != nil {
 		return m, err
 	}
@@ -47,9 +47,9 @@ func handshake(ctx context.Context, base unsafe.Pointer, size uint64, without ui
 }
 
 // firstPage copies what the layout is made of: the device may write it again at any time.
-func (m *memory) firstPage() *abi.Area {
+func (m *memory) firstPage() *wire.Area {
 	a := m.area
-	return &abi.Area{
+	return &wire.Area{
 		Magic: a.Magic, Major: a.Major, Minor: a.Minor, Size: a.Size, ParkOffset: a.ParkOffset,
 		MailboxOffset: a.MailboxOffset, MailboxStride: a.MailboxStride, Epoch: a.Epoch, DeviceHello: a.DeviceHello,
 	}
@@ -66,11 +66,11 @@ func (m *memory) answer() {
 func awaitReady(ctx context.Context, state *uint32) error {
 	for end := time.Now().Add(bootTime); ; time.Sleep(100 * time.Microsecond) {
 		switch s := atomic.LoadUint32(state); { // SYNC: state
-		case s == abi.DeviceReady:
+		case s == wire.DeviceReady:
 			return nil
-		case s == abi.DeviceFault:
+		case s == wire.DeviceFault:
 			return fmt.Errorf("%w: it failed to boot", bridge.ErrFault)
-		case s > abi.DeviceFault:
+		case s > wire.DeviceFault:
 			return fmt.Errorf("%w: unknown device state %d", bridge.ErrFault, s)
 		}
 		if err := ctx.Err(); err != nil {
@@ -83,12 +83,12 @@ func awaitReady(ctx context.Context, state *uint32) error {
 }
 
 // mailbox returns the rings of a mailbox and the words that count them.
-func (m *memory) mailbox(i int) (h2d, d2h []abi.Slot, h2dHead, d2hHead *uint64) {
+func (m *memory) mailbox(i int) (h2d, d2h []wire.Slot, h2dHead, d2hHead *uint64) {
 	at := unsafe.Add(m.base, m.MailboxOffset+uint64(i)*m.MailboxStride)
-	heads, n := (*abi.Mailbox)(at), int(m.Hello.Slots)
-	slots := unsafe.Add(at, abi.MailboxSize)
-	h2d = unsafe.Slice((*abi.Slot)(slots), n)
-	d2h = unsafe.Slice((*abi.Slot)(unsafe.Add(slots, n*abi.SlotSize)), n)
+	heads, n := (*wire.Mailbox)(at), int(m.Hello.Slots)
+	slots := unsafe.Add(at, wire.MailboxSize)
+	h2d = unsafe.Slice((*wire.Slot)(slots), n)
+	d2h = unsafe.Slice((*wire.Slot)(unsafe.Add(slots, n*wire.SlotSize)), n)
 	return h2d, d2h, &heads.H2DHead.Word, &heads.D2HHead.Word
 }
 
@@ -108,7 +108,7 @@ func (m *memory) info(base bridge.Info) bridge.Info {
 	base.ReadManagers, base.WriteManagers = int(h.ReadManagers), int(h.WriteManagers)
 	base.Window, base.MaxTransfer = int(h.Window), h.MaxTransfer
 	base.Beat = time.Duration(h.BeatMS) * time.Millisecond
-	base.Runs = h.Capabilities&abi.CapRuns != 0
-	base.CanLoad = h.Capabilities&abi.CapLoad != 0
+	base.Runs = h.Capabilities&wire.CapRuns != 0
+	base.CanLoad = h.Capabilities&wire.CapLoad != 0
 	return base
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // relayAnswer is how long the device may take for an answer that another host has to give
@@ -41,7 +42,7 @@ func (d *device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come
 	if err != nil {
 		return nil, err
 	}
-	req := abi.Control{Op: abi.ControlListen, B: abi.GuestsHere} // an older device ignores B
+	req := wire.Control{Op: wire.ControlListen, B: wire.GuestsHere} // an older device ignores B
 	if o.Name != "" {
 		err = e.setName(&req, o.Name)
 	}
@@ -52,7 +53,7 @@ func (d *device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come
 		req.A = 1
 	}
 	if come != nil {
-		req.B = abi.GuestsAll
+		req.B = wire.GuestsAll
 	}
 	r, err := e.control.call(ctx, req, nil)
 	if err != nil {
@@ -70,11 +71,11 @@ func (d *device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come
 }
 
 // setName puts the name of a listener in a request, if the device keeps names.
-func (e *epoch) setName(req *abi.Control, name string) error {
+func (e *epoch) setName(req *wire.Control, name string) error {
 	if err := bridge.CheckName(name); err != nil {
 		return err
 	}
-	if e.Hello.Capabilities&abi.CapNames == 0 {
+	if e.Hello.Capabilities&wire.CapNames == 0 {
 		return fmt.Errorf("names: %w by this device", bridge.ErrNotSupported)
 	}
 	copy(req.Name[:], name)
@@ -87,7 +88,7 @@ func (d *device) Dial(ctx context.Context, name string, o bridge.DialOptions) (b
 	if err != nil {
 		return nil, err
 	}
-	req := abi.Control{Op: abi.ControlConnect}
+	req := wire.Control{Op: wire.ControlConnect}
 	if o.Anyone {
 		req.B = 1
 	}
@@ -121,7 +122,7 @@ func (e *epoch) isHost(id uint64) bool {
 
 // connect opens the channel to a host that listens.
 func (k *control) connect(ctx context.Context, id bridge.Target) (*channel, error) {
-	r, err := k.call(ctx, abi.Control{Op: abi.ControlConnect, A: uint64(id)}, nil)
+	r, err := k.call(ctx, wire.Control{Op: wire.ControlConnect, A: uint64(id)}, nil)
 	if errors.Is(err, bridge.ErrNotSupported) || errors.Is(err, bridge.ErrInvalid) { // an older device
 		err = bridge.ErrNotSubscribed
 	}
@@ -138,7 +139,7 @@ func (d *device) Come(ctx context.Context, listener bridge.Target, number uint64
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.control.call(ctx, abi.Control{Op: abi.ControlConnect, A: uint64(listener), B: number}, nil)
+	r, err := e.control.call(ctx, wire.Control{Op: wire.ControlConnect, A: uint64(listener), B: number}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +161,10 @@ func (k *control) openRelay(id uint64, far bridge.Target) (*channel, error) {
 // openAccepted opens this host's target of a channel that somebody opened to it. To a process
 // it is a channel as any other.
 func (k *control) openAccepted(id uint64, far bridge.Target) (*channel, error) {
-	if id&abi.AcceptProcess == 0 {
+	if id&wire.AcceptProcess == 0 {
 		return k.openRelay(id, far)
 	}
-	return k.openFor(id&^abi.AcceptProcess, func(c *channel) { c.far = far })
+	return k.openFor(id&^wire.AcceptProcess, func(c *channel) { c.far = far })
 }
 
 // openFor opens a target that the device named. It is this host's, so no context ends it.
@@ -205,7 +206,7 @@ func (l *listener) Accept(ctx context.Context) (bridge.Channel, error) {
 		if !elsewhere || l.come == nil {
 			return l.open(id)
 		}
-		if ch, err := l.fetch(ctx, node, id&^abi.AcceptProcess); err == nil {
+		if ch, err := l.fetch(ctx, node, id&^wire.AcceptProcess); err == nil {
 			return l.within(ch)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // A half's word is {transactions so far:48 | ask:1 | parked:1 | event:4 | stand:7}, so that a call
@@ -80,7 +81,7 @@ type machine struct {
 	word atomic.Uint64
 	dir  abi.Direction
 	base uint64        // id of transaction 0; written under rx while opening
-	slot abi.Slot      // h2d: how an offer was refused; d2h: the offer
+	slot wire.Slot     // h2d: how an offer was refused; d2h: the offer
 	size atomic.Uint64 // bytes of the pages that the device has, of an eager transfer
 	wake chan struct{} // room for one token; made by the first sleep
 	xfer *transfer     // made by the first transfer
@@ -169,7 +170,7 @@ func (m *machine) seen(e proto.Event) {
 
 // classifyLocked returns what a message means for the half, which then stands where that leads. Must
 // hold rx.
-func (m *machine) classifyLocked(limit uint64, s *abi.Slot) (proto.Event, string) {
+func (m *machine) classifyLocked(limit uint64, s *wire.Slot) (proto.Event, string) {
 	for {
 		w := m.word.Load()
 		if stateOf(w) == proto.StateMoving {
@@ -192,7 +193,7 @@ func (m *machine) classifyLocked(limit uint64, s *abi.Slot) (proto.Event, string
 
 // classifyTransferLocked is classifyLocked while a transfer is under way: its caller changes where
 // the half stands only under the transfer's lock. Must hold rx.
-func (m *machine) classifyTransferLocked(limit uint64, s *abi.Slot) (proto.Event, string) {
+func (m *machine) classifyTransferLocked(limit uint64, s *wire.Slot) (proto.Event, string) {
 	x := m.xfer
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -214,13 +215,13 @@ func (m *machine) classifyTransferLocked(limit uint64, s *abi.Slot) (proto.Event
 }
 
 // saw gives the record of the call under way what a message says of its way.
-func (m *machine) saw(e proto.Event, s *abi.Slot) {
+func (m *machine) saw(e proto.Event, s *wire.Slot) {
 	if m.record.Load() != nil {
 		m.stamp(e, s)
 	}
 }
 
-func (m *machine) stamp(e proto.Event, s *abi.Slot) {
+func (m *machine) stamp(e proto.Event, s *wire.Slot) {
 	if r := m.record.Load(); r != nil && e != proto.EventStale {
 		r.Saw(s, m.word.Load()&parkedFlag != 0)
 	}

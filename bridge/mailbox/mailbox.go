@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // mailbox is a ring to the device under tx, a ring from the device
@@ -27,7 +27,7 @@ type mailbox struct {
 
 	log atomic.Pointer[SlotLog] // nil: nobody logs slots
 
-	h2d, d2h         []abi.Slot
+	h2d, d2h         []wire.Slot
 	h2dHead, d2hHead *uint64
 
 	_  [64]byte // tx and rx are used by different goroutines
@@ -84,7 +84,7 @@ func (b *mailbox) hasRoomLocked(n, limit uint64) bool {
 
 // storeLocked writes slot i. The header goes last, as a full fence: asleepLocked
 // may follow. Must hold tx.
-func (b *mailbox) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
+func (b *mailbox) storeLocked(i uint64, h wire.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
 	s.Payload = *p
 	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park, island work
@@ -97,7 +97,7 @@ func (b *mailbox) asleepLocked() bool {
 }
 
 // put publishes one message.
-func (b *mailbox) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
+func (b *mailbox) put(h wire.Header, p *[7]uint64, limit uint64) putResult {
 	b.tx.Lock()
 	if b.tx.dead || !b.hasRoomLocked(1, limit) {
 		return b.refuse()
@@ -116,7 +116,7 @@ func (b *mailbox) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
 }
 
 // putPair publishes two messages so that the device sees both at once.
-func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) putResult {
+func (b *mailbox) putPair(h wire.Header, p *[7]uint64, h2 wire.Header, p2 *[7]uint64) putResult {
 	b.tx.Lock()
 	if b.tx.dead || !b.hasRoomLocked(2, b.room(proto.RoomNormal)) {
 		return b.refuse()
@@ -157,9 +157,9 @@ func (b *mailbox) ring() {
 
 // takeLocked copies the next message to s: the device may write the slot again
 // at any time, so only the copy is looked at. Must hold rx.
-func (b *mailbox) takeLocked(s *abi.Slot) bool {
+func (b *mailbox) takeLocked(s *wire.Slot) bool {
 	h := atomic.LoadUint64(b.rx.next) // SYNC: slot
-	if abi.Header(h^b.rx.want).Phase() != 0 || b.rx.dead {
+	if wire.Header(h^b.rx.want).Phase() != 0 || b.rx.dead {
 		return false
 	}
 	s.Header = h
@@ -179,7 +179,7 @@ func (b *mailbox) takeLocked(s *abi.Slot) bool {
 // than once per poll. Must hold rx.
 func (b *mailbox) aimLocked() {
 	b.rx.next = &b.d2h[b.rx.head&b.mask].Header
-	b.rx.want = uint64(abi.Header(0).WithPhase(b.phase(b.rx.head)))
+	b.rx.want = uint64(wire.Header(0).WithPhase(b.phase(b.rx.head)))
 }
 
 // publishLocked shows the device how far d2h was consumed. Must hold rx.
@@ -207,7 +207,7 @@ func (b *mailbox) drainLocked() bool {
 	if b.rx.dead {
 		return true
 	}
-	var s abi.Slot
+	var s wire.Slot
 	dry := false
 	for n := b.mask + 1; n > 0; n-- {
 		if !b.takeLocked(&s) {

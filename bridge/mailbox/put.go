@@ -6,11 +6,12 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // put publishes a message of the half; while the ring is full it waits. It
 // returns why it gave up: nothing was put then. Must hold queue.
-func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
+func (h *half) put(ctx context.Context, hd wire.Header, p *[7]uint64, limit uint64, stop uint32) error {
 	switch h.mailbox.put(hd, p, limit) {
 	case putDone:
 		return nil
@@ -23,7 +24,7 @@ func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint6
 
 // waitForRoom is put for a full ring. It drains d2h meanwhile, so that two full
 // rings cannot wait for each other.
-func (h *half) waitForRoom(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
+func (h *half) waitForRoom(ctx context.Context, hd wire.Header, p *[7]uint64, limit uint64, stop uint32) error {
 	h.mailbox.ep.dev.full.Add(1)
 	h.addWaiting(1)
 	defer h.addWaiting(-1)
@@ -66,19 +67,19 @@ func (h *half) endsWait(ctx context.Context, stop uint32) error {
 }
 
 // putRecord puts the completion record in s: ACK or ERROR of an offer.
-func (h *half) putRecord(t abi.Type, s *abi.Slot) error {
+func (h *half) putRecord(t wire.Type, s *wire.Slot) error {
 	hd := h.header(t, abi.PayloadSize, s.Ack().Transaction)
 	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
 // putNote names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
-func (h *half) putNote(t abi.Type, id uint64) error {
+func (h *half) putNote(t wire.Type, id uint64) error {
 	s := h.note(id)
 	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
 // note returns a slot with the payload of putNote.
-func (h *half) note(id uint64) (s abi.Slot) {
-	*s.Note() = abi.Note{Transaction: id, Direction: uint32(h.dir)}
+func (h *half) note(id uint64) (s wire.Slot) {
+	*s.Note() = wire.Note{Transaction: id, Direction: uint32(h.dir)}
 	return s
 }

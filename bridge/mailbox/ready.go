@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // A channel to another host has no process that waits. In place of one, a call that waits to
@@ -22,7 +23,7 @@ const (
 // refusesTries reports whether a send to this channel cannot be tried: the device does not report
 // whether the other host waits.
 func (c *channel) refusesTries() bool {
-	return c.relay && c.ep.Hello.Capabilities&abi.CapReady == 0
+	return c.relay && c.ep.Hello.Capabilities&wire.CapReady == 0
 }
 
 // enterTry takes the queue for a try; false if it is another's. A waiter that tries to send to a
@@ -142,7 +143,7 @@ func (h *half) part(wake chan<- struct{}) {
 // giveBack answers the device that wants its offer back. It must hold no lock.
 func (h *half) giveBack(recalled bool) {
 	if recalled {
-		h.reply(abi.TypeWithdrawn)
+		h.reply(wire.TypeWithdrawn)
 	}
 }
 
@@ -153,19 +154,19 @@ func (h *receiver) askedLocked() {
 	waits := h.expects || h.waiters.Len() > 0 || stateOf(h.word.Load()) == proto.StatePosted
 	h.mu.Unlock()
 	if waits && h.asked.CompareAndSwap(true, false) {
-		h.mailbox.replyLocked(&h.half, abi.TypeReady)
+		h.mailbox.replyLocked(&h.half, wire.TypeReady)
 	}
 }
 
 // sayReady says READY to a host that asked: somebody waits here. It must hold no lock.
 func (h *receiver) sayReady() {
 	if h.asked.Load() && h.asked.CompareAndSwap(true, false) {
-		h.reply(abi.TypeReady)
+		h.reply(wire.TypeReady)
 	}
 }
 
 // reply puts a note that the device waits for, when there is room. It must hold no lock.
-func (h *half) reply(t abi.Type) {
+func (h *half) reply(t wire.Type) {
 	h.mailbox.rx.Lock()
 	h.mailbox.replyLocked(h, t)
 	h.mailbox.rx.Unlock()

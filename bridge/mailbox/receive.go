@@ -9,6 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // shutHere are the reasons that forbid to take even what is already offered.
@@ -101,7 +102,7 @@ func (h *receiver) release() {
 	if e, _ := h.act(proto.Release); e == proto.EventRecalled {
 		id := h.id()
 		h.act(proto.PutWithdrawn)
-		_ = h.putNote(abi.TypeWithdrawn, id) // fails only when the device is lost
+		_ = h.putNote(wire.TypeWithdrawn, id) // fails only when the device is lost
 	}
 }
 
@@ -110,25 +111,25 @@ func (h *receiver) release() {
 func (h *receiver) refuse() {
 	id := h.id()
 	h.act(proto.PutRefuse)
-	var s abi.Slot
-	*s.Ack() = abi.Ack{Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H)}
-	_ = h.putRecord(abi.TypeError, &s) // fails only when the device is lost
+	var s wire.Slot
+	*s.Ack() = wire.Ack{Transaction: id, State: wire.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H)}
+	_ = h.putRecord(wire.TypeError, &s) // fails only when the device is lost
 }
 
 // accept answers the held message: its process may continue. Must hold queue.
 func (h *receiver) accept(n int) error {
 	id := h.id()
 	h.act(proto.PutAccept)
-	var s abi.Slot
-	*s.Ack() = abi.Ack{Transaction: id, Processed: uint64(n), State: abi.StateConsumed, Direction: uint32(abi.D2H)}
-	return h.putRecord(abi.TypeAck, &s)
+	var s wire.Slot
+	*s.Ack() = wire.Ack{Transaction: id, Processed: uint64(n), State: wire.StateConsumed, Direction: uint32(abi.D2H)}
+	return h.putRecord(wire.TypeAck, &s)
 }
 
 // message returns the held offer if it is a message, else leaves it where it
 // is. Must hold queue.
 func (h *receiver) message() ([]byte, error) {
-	hd := abi.Header(h.slot.Header)
-	if hd.Type() != abi.TypeDirect {
+	hd := wire.Header(h.slot.Header)
+	if hd.Type() != wire.TypeDirect {
 		h.release()
 		return nil, errTransferOffered
 	}
@@ -292,8 +293,8 @@ func (c *channel) Next(ctx context.Context) (bridge.Offer, error) {
 
 // held describes the held offer. Must hold queue.
 func (h *receiver) held() bridge.Offer {
-	hd := abi.Header(h.slot.Header)
-	if hd.Type() == abi.TypeIndBegin {
+	hd := wire.Header(h.slot.Header)
+	if hd.Type() == wire.TypeIndBegin {
 		return bridge.Offer{Indirect: true, Size: h.slot.Begin().Size}
 	}
 	return bridge.Offer{Size: uint64(hd.Length())}
@@ -485,7 +486,7 @@ func (h *receiver) fin() error {
 	if _, ok := h.act(proto.PutFin); !ok {
 		h.act(proto.PutAccept) // an empty transfer was never more than an offer
 	}
-	err := h.putNote(abi.TypeFin, id)
+	err := h.putNote(wire.TypeFin, id)
 	h.record.Load().Posted()
 	return err
 }

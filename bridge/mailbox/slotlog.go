@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // loggedSlot is a slot that passed a mailbox: the host put it, or took it out of the ring.
@@ -13,13 +13,13 @@ type loggedSlot struct {
 	Time    time.Duration // since the log began
 	Mailbox int
 	Taken   bool // from the device
-	Slot    abi.Slot
+	Slot    wire.Slot
 }
 
 // SlotLog keeps the first slots that pass the mailboxes of a device, for package spec to verify. A put
 // is in it before the device can see the slot, and what is taken before the host looks at it.
 type SlotLog struct {
-	hello abi.Hello
+	hello wire.Hello
 	begin time.Time
 	most  int
 
@@ -41,7 +41,7 @@ func LogSlots(dev bridge.Device, most int) *SlotLog {
 }
 
 // Hello returns what device and host agreed on.
-func (l *SlotLog) Hello() abi.Hello { return l.hello }
+func (l *SlotLog) Hello() wire.Hello { return l.hello }
 
 // Slots returns what the log has so far.
 func (l *SlotLog) Slots() []loggedSlot {
@@ -55,6 +55,6 @@ func (l *SlotLog) add(b *mailbox, taken bool, header uint64, p *[7]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.slots) < l.most {
-		l.slots = append(l.slots, loggedSlot{time.Since(l.begin), b.index, taken, abi.Slot{Header: header, Payload: *p}})
+		l.slots = append(l.slots, loggedSlot{time.Since(l.begin), b.index, taken, wire.Slot{Header: header, Payload: *p}})
 	}
 }

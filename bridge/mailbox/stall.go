@@ -10,6 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 const (
@@ -138,7 +139,7 @@ func (x *transfer) askBack() (asked bool) {
 	_, ask := x.h.act(proto.PutWithdraw)
 	x.mu.Unlock()
 	if ask {
-		_ = x.h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is lost
+		_ = x.h.putNote(wire.TypeWithdraw, x.id) // fails only when the device is lost
 	}
 	return ask
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // meterShards is how many channels may end a transfer at once without meeting
@@ -170,11 +171,11 @@ func (w *watch) mailboxes() []bridge.MailboxStats {
 // used returns how many slots of a ring its sender may not write. It reads the slots rather than the
 // counters, which a lock guards: those from head on bear the phase of their lap as far as the ring
 // was written. While messages pass the answer is one of the recent ones.
-func (b *mailbox) used(ring []abi.Slot, headWord *uint64) int {
+func (b *mailbox) used(ring []wire.Slot, headWord *uint64) int {
 	head := atomic.LoadUint64(headWord)
 	return sort.Search(len(ring), func(n int) bool {
 		i := head + uint64(n)
-		h := abi.Header(atomic.LoadUint64(&ring[i&b.mask].Header))
+		h := wire.Header(atomic.LoadUint64(&ring[i&b.mask].Header))
 		return h.Phase() != b.phase(i)
 	})
 }

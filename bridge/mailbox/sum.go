@@ -7,6 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/fault"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // castagnoli is the polynomial that processors have an instruction for.
@@ -19,7 +20,7 @@ const sumPart = 256 << 10
 // buffer here, and of the device's memory there. A transfer whose sums differ is aborted, and its error
 // is ErrCorrupt. ErrNotSupported if the device has no checksums, or another host is at the far end.
 func (c *channel) Verify(on bool) error {
-	if on && (c.relay || c.ep.Hello.Capabilities&abi.CapSum == 0) {
+	if on && (c.relay || c.ep.Hello.Capabilities&wire.CapSum == 0) {
 		return fmt.Errorf("checksums of transfers: %w", bridge.ErrNotSupported)
 	}
 	c.verify.Store(on)

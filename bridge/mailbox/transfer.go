@@ -14,6 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/region"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // transfer is the state of the transfer a half runs. It is made once and used
@@ -38,8 +39,8 @@ type transfer struct {
 	// is done the drains leave it to the queue's holder.
 	mu     sync.Mutex
 	ledger proto.Ledger
-	end    abi.Ack // how it failed, or was aborted
-	theirs uint32  // the device's checksum, once all has moved
+	end    wire.Ack // how it failed, or was aborted
+	theirs uint32   // the device's checksum, once all has moved
 
 	clock stallClock // owned by the queue's holder
 }
@@ -67,11 +68,11 @@ func (x *transfer) start(data []byte, ready bool) error {
 		cut = x.h.mailbox.ep.Split(address, uint64(len(data)))
 		cut.Sum = x.h.ch.verify.Load()
 	}
-	if x.paced() || x.staged != nil && x.h.mailbox.ep.Hello.Capabilities&abi.CapRounds != 0 {
+	if x.paced() || x.staged != nil && x.h.mailbox.ep.Hello.Capabilities&wire.CapRounds != 0 {
 		cut.Most = partOf(cut.Size)
 	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
-	x.end = abi.Ack{}
+	x.end = wire.Ack{}
 	x.filled, x.taken, x.bad = 0, 0, nil
 	x.buffer, x.sum, x.summed = data, 0, 0
 	x.fill()
@@ -237,7 +238,7 @@ func (h *sender) offerLists(ctx context.Context, x *transfer) error {
 	}
 	if err == nil && stateOf(h.word.Load()) == proto.StateComplete { // else another host took it
 		h.act(proto.PutFin)
-		err = h.putNote(abi.TypeFin, x.id)
+		err = h.putNote(wire.TypeFin, x.id)
 		r.Posted()
 	}
 	return err
@@ -246,12 +247,12 @@ func (h *sender) offerLists(ctx context.Context, x *transfer) error {
 // beginInd offers the transfer: IND_BEGIN, and list 0 with it so that the
 // device sees both. Must hold queue.
 func (h *sender) beginInd(ctx context.Context, x *transfer) error {
-	var begin, list abi.Slot
+	var begin, list wire.Slot
 	x.ledger.Sent = min(x.ledger.Lists, 1)
 	id, before := h.begin(proto.PutTransfer)
 	x.id = id
-	*begin.Begin() = abi.Begin{Transaction: id, Size: x.ledger.Cut.Size, TimeoutNS: x.unready}
-	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
+	*begin.Begin() = wire.Begin{Transaction: id, Size: x.ledger.Cut.Size, TimeoutNS: x.unready}
+	hd := h.header(wire.TypeIndBegin, abi.PayloadSize, id)
 	var err error
 	if x.ledger.Lists == 0 {
 		err = h.put(ctx, hd, &begin.Payload, h.mailbox.room(proto.RoomNormal), shutAny)
@@ -259,7 +260,7 @@ func (h *sender) beginInd(ctx context.Context, x *transfer) error {
 		n := x.ledger.Cut.Fill(0, list.Gather())
 		h.lists.Add(1)
 		h.flying.Store(1)
-		err = h.putBegin(ctx, hd, &begin.Payload, h.header(abi.TypeIndList, n, id), &list.Payload)
+		err = h.putBegin(ctx, hd, &begin.Payload, h.header(wire.TypeIndList, n, id), &list.Payload)
 	}
 	if err != nil {
 		h.unbegin(before)
@@ -268,7 +269,7 @@ func (h *sender) beginInd(ctx context.Context, x *transfer) error {
 }
 
 // putBegin puts two messages; while the ring is full it waits. Must hold queue.
-func (h *sender) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 abi.Header, p2 *[7]uint64) error {
+func (h *sender) putBegin(ctx context.Context, hd wire.Header, p *[7]uint64, hd2 wire.Header, p2 *[7]uint64) error {
 	var wait roomWait
 	for round := 0; ; round++ {
 		switch h.mailbox.putPair(hd, p, hd2, p2) {
@@ -338,7 +339,7 @@ func (x *transfer) run(ctx context.Context) error {
 		w, shut := x.h.word.Load(), x.h.shut.Load()
 		switch e := eventOf(w); {
 		case e == proto.EventRetriesExhausted:
-			return x.abort(fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
+			return x.abort(fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, wire.RepeatsMax))
 		case e != proto.EventNone && e != proto.EventProgress:
 			return x.result(ctx, e)
 		case shut&shutDown != 0:
@@ -387,7 +388,7 @@ func (x *transfer) feed() (full bool) {
 
 // feedLocked is feed; asleep asks for a ring. Must hold queue and the transfer's mu.
 func (x *transfer) feedLocked() (full, asleep bool) {
-	var s abi.Slot
+	var s wire.Slot
 	b := x.h.mailbox
 	l := &x.ledger
 	k, ok := l.Next()
@@ -397,12 +398,12 @@ func (x *transfer) feedLocked() (full, asleep bool) {
 	first := l.Sent
 	flag := 0
 	if x.h.dir == abi.D2H {
-		flag = abi.ListD2H
+		flag = wire.ListD2H
 	}
 	b.tx.Lock()
 	for ok && k < x.filled && !b.tx.dead && b.hasRoomLocked(1, b.room(proto.RoomList)) {
 		n := l.Cut.Fill(k, s.Gather())
-		hd := x.h.header(abi.TypeIndList, n|flag, x.id)
+		hd := x.h.header(wire.TypeIndList, n|flag, x.id)
 		if l := b.log.Load(); l != nil {
 			l.add(b, false, uint64(hd), &s.Payload)
 		}
@@ -471,7 +472,7 @@ func (x *transfer) abort(cause error) error {
 	if !under { // what ended it meanwhile does just as well
 		return x.stopped(cause)
 	}
-	err := x.h.putNote(abi.TypeAbort, x.id)
+	err := x.h.putNote(wire.TypeAbort, x.id)
 	if err != nil {
 		x.h.await(nil, nil, events, shutDown)
 	} else if !x.h.escalate(events) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 const (
@@ -91,8 +91,8 @@ func calibrate() int32 {
 		return 0
 	}
 	const polls = 1 << 10
-	var s abi.Slot
-	b := &mailbox{d2h: make([]abi.Slot, 1)}
+	var s wire.Slot
+	b := &mailbox{d2h: make([]wire.Slot, 1)}
 	b.aimLocked()
 	best := time.Hour
 	for range 8 {
@@ -177,7 +177,7 @@ func (p *parker) spinOnce(want uint64) bool {
 
 // spinLocked polls at most n times and returns what is left of n. Must hold rx.
 func (p *parker) spinLocked(want uint64, n int32) int32 {
-	var s abi.Slot
+	var s wire.Slot
 	b := p.mailbox
 	for ; n > 0; n-- {
 		if b.takeLocked(&s) {

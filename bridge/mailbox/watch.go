@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 const (
@@ -28,7 +28,7 @@ type watch struct {
 	mu         sync.Mutex // guards what follows and the heartbeat slot
 	timer      *time.Timer
 	dead       bool // the area must not be touched any more
-	last       abi.Heartbeat
+	last       wire.Heartbeat
 	seen       time.Time // when last.Beat was found changed
 	looked     time.Time // the last look, or zero
 	beaten     time.Time // when the device wrote last.Beat, as far as that is known
@@ -103,7 +103,7 @@ func (w *watch) tick() {
 // device may set it long before a heartbeat is overdue.
 func (w *watch) heed() {
 	w.mu.Lock()
-	serves := w.dead || atomic.LoadUint32(&w.ep.area.State) == abi.DeviceReady // SYNC: state
+	serves := w.dead || atomic.LoadUint32(&w.ep.area.State) == wire.DeviceReady // SYNC: state
 	w.mu.Unlock()
 	if !serves {
 		w.ep.fail(fmt.Errorf("%w: it serves no more", bridge.ErrDeviceLost))
@@ -186,7 +186,7 @@ func (w *watch) parked() uint64 {
 
 // lookLocked reports whether there is a new heartbeat. Must hold mu.
 func (w *watch) lookLocked() bool {
-	var s abi.Slot
+	var s wire.Slot
 	if w.dead || !readBeat(&w.ep.area.Heartbeat, &s) {
 		return false
 	}
@@ -215,14 +215,14 @@ func (w *watch) written(now time.Time) time.Time {
 }
 
 // readBeat copies the heartbeat; false while the device writes it.
-func readBeat(from, to *abi.Slot) bool {
+func readBeat(from, to *wire.Slot) bool {
 	for range 4 {
-		h := abi.Header(atomic.LoadUint64(&from.Header)) // SYNC: heartbeat
+		h := wire.Header(atomic.LoadUint64(&from.Header)) // SYNC: heartbeat
 		for i := range from.Payload {
 			to.Payload[i] = atomic.LoadUint64(&from.Payload[i])
 		}
-		again := abi.Header(atomic.LoadUint64(&from.Header)) // SYNC: heartbeat
-		if h == again && h.Type() == abi.TypeHeartbeat && h.Sequence() == uint16(to.Heartbeat().Beat) {
+		again := wire.Header(atomic.LoadUint64(&from.Header)) // SYNC: heartbeat
+		if h == again && h.Type() == wire.TypeHeartbeat && h.Sequence() == uint16(to.Heartbeat().Beat) {
 			return true
 		}
 	}
