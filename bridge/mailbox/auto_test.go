@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // run serves the channel under test until the test ends: it takes every message and transfer, and
@@ -23,7 +24,7 @@ func (f *fake) run(offer uint64) (stop func()) {
 		r := runner{fake: f, offer: offer}
 		r.next()
 		for f.await(quit) {
-			var s abi.Slot
+			var s wire.Slot
 			for f.pollInto(fakeMailbox, &s) {
 				r.answer(&s)
 			}
@@ -76,23 +77,23 @@ func (r *runner) next() {
 	r.begin(r.d2h, r.offer)
 }
 
-func (r *runner) answer(s *abi.Slot) {
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect:
+func (r *runner) answer(s *wire.Slot) {
+	switch wire.Header(s.Header).Type() {
+	case wire.TypeDirect:
 		r.h2d++
-		r.ack(abi.TypeAck, abi.Ack{Transaction: r.h2d, State: abi.StateConsumed})
-	case abi.TypeIndBegin:
+		r.ack(wire.TypeAck, wire.Ack{Transaction: r.h2d, State: wire.StateConsumed})
+	case wire.TypeIndBegin:
 		r.h2d++
 		r.size[abi.H2D], r.got[abi.H2D], r.consumed[abi.H2D] = s.Begin().Size, 0, 0
-	case abi.TypeIndList:
+	case wire.TypeIndList:
 		r.list(s)
-	case abi.TypeAck:
+	case wire.TypeAck:
 		r.next()
-	case abi.TypeFin:
+	case wire.TypeFin:
 		if s.Note().Direction == uint32(abi.D2H) {
 			r.next()
 		}
-	case abi.TypeClose:
+	case wire.TypeClose:
 		r.close(3, s.Close().Generation)
 	default:
 		late := *s // s itself must not escape: allocations are counted
@@ -101,32 +102,32 @@ func (r *runner) answer(s *abi.Slot) {
 }
 
 // list moves a gather list and acks every second one.
-func (r *runner) list(s *abi.Slot) {
-	h := abi.Header(s.Header)
+func (r *runner) list(s *wire.Slot) {
+	h := wire.Header(s.Header)
 	d, id := abi.H2D, r.h2d
-	if h.Length()&abi.ListD2H != 0 {
+	if h.Length()&wire.ListD2H != 0 {
 		d, id = abi.D2H, r.d2h
 	}
-	for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
+	for _, e := range s.Gather().Entry[:h.Length()&wire.ListCountMask] {
 		r.got[d] += uint64(e.Length())
 		if mem := dma(e); d == abi.D2H {
 			mem[0] = 'd'
 		}
 	}
 	r.consumed[d]++
-	a := abi.Ack{
-		Transaction: id, Direction: uint32(d), State: abi.StateMoving, Lists: r.consumed[d],
+	a := wire.Ack{
+		Transaction: id, Direction: uint32(d), State: wire.StateMoving, Lists: r.consumed[d],
 		Processed: r.got[d], Outstanding: r.size[d] - r.got[d],
 	}
 	switch {
 	case r.got[d] == r.size[d]:
-		a.State = abi.StateDone
-		r.ack(abi.TypeDone, a)
+		a.State = wire.StateDone
+		r.ack(wire.TypeDone, a)
 	case r.consumed[d] == 1 && d == abi.H2D:
-		a.State, a.Lists, a.Processed, a.Outstanding = abi.StateReady, 0, 0, r.size[d]
-		r.ack(abi.TypeAck, a)
+		a.State, a.Lists, a.Processed, a.Outstanding = wire.StateReady, 0, 0, r.size[d]
+		r.ack(wire.TypeAck, a)
 	case r.consumed[d]%2 == 0:
-		r.ack(abi.TypeAck, a)
+		r.ack(wire.TypeAck, a)
 	}
 }
 
@@ -189,12 +190,12 @@ func TestBlockedSendersCostNothing(t *testing.T) {
 		require.NoError(t, c.Send(background, []byte("live")))
 	}
 	require.LessOrEqual(t, runtime.NumGoroutine(), before+blocked)
-	f.expect(0, abi.TypeDirect)
+	f.expect(0, wire.TypeDirect)
 	cancel()
-	f.expect(0, abi.TypeWithdraw)
-	var s abi.Slot
-	*s.Note() = abi.Note{Transaction: 1}
-	f.put(0, abi.MakeHeader(abi.TypeWithdrawn, abi.PayloadSize, 1, 1, fakeTarget+1), s)
+	f.expect(0, wire.TypeWithdraw)
+	var s wire.Slot
+	*s.Note() = wire.Note{Transaction: 1}
+	f.put(0, wire.MakeHeader(wire.TypeWithdrawn, abi.PayloadSize, 1, 1, fakeTarget+1), s)
 	for _, wait := range waits {
 		require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	}

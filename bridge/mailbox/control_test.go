@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func TestSubscribeRefusals(t *testing.T) {
@@ -22,7 +23,7 @@ func TestSubscribeRefusals(t *testing.T) {
 			_, err := d.Subscribe(context.Background(), fakeTarget)
 			return err
 		})
-		f.serve(func(c *abi.Control) { c.Status = uint16(status) })
+		f.serve(func(c *wire.Control) { c.Status = uint16(status) })
 		require.ErrorIs(t, wait(), bridge.Error(status))
 	}
 	f.subscribe(d)
@@ -40,8 +41,8 @@ func TestListenKnowsOfProcesses(t *testing.T) {
 			_, err := d.Listen(context.Background(), bridge.ListenOptions{Anyone: anyone})
 			return err
 		})
-		f.serve(func(c *abi.Control) {
-			require.EqualValues(t, abi.ControlListen, c.Op)
+		f.serve(func(c *wire.Control) {
+			require.EqualValues(t, wire.ControlListen, c.Op)
 			require.Equal(t, anyone, c.A == 1)
 			require.EqualValues(t, 1, c.B)
 			c.Status = uint16(abi.ErrNotSupported)
@@ -53,8 +54,8 @@ func TestListenKnowsOfProcesses(t *testing.T) {
 		l, err = d.Listen(context.Background(), bridge.ListenOptions{})
 		return err
 	})
-	f.serve(func(c *abi.Control) { c.A, c.B, c.C = 9, abi.TargetFirst, abi.TargetHosts })
-	f.serve(func(c *abi.Control) { c.A, c.B, c.C = 1, 1, fakeGeneration })
+	f.serve(func(c *wire.Control) { c.A, c.B, c.C = 9, abi.TargetFirst, abi.TargetHosts })
+	f.serve(func(c *wire.Control) { c.A, c.B, c.C = 1, 1, fakeGeneration })
 	require.NoError(t, wait())
 	require.EqualValues(t, abi.TargetHosts, l.Target())
 }
@@ -69,7 +70,7 @@ func TestMessagesBeforeTheChannelIsOpen(t *testing.T) {
 		c, err = d.Subscribe(context.Background(), fakeTarget)
 		return err
 	})
-	f.serve(func(r *abi.Control) {
+	f.serve(func(r *wire.Control) {
 		f.message(1<<16+7, "early")
 		f.close(1<<abi.D2H, fakeGeneration)
 		d.cur.Load().mailboxes[fakeMailbox].drain()
@@ -80,7 +81,7 @@ func TestMessagesBeforeTheChannelIsOpen(t *testing.T) {
 	n, err := c.Receive(context.Background(), buf)
 	require.NoError(t, err)
 	require.Equal(t, "early", string(buf[:n]))
-	require.EqualValues(t, 1<<16+7, f.expect(fakeMailbox, abi.TypeAck).Ack().Transaction)
+	require.EqualValues(t, 1<<16+7, f.expect(fakeMailbox, wire.TypeAck).Ack().Transaction)
 	_, err = c.Receive(context.Background(), buf)
 	require.ErrorIs(t, err, bridge.ErrClosed)
 }
@@ -92,7 +93,7 @@ func TestTooManyMessagesBeforeTheChannelIsOpen(t *testing.T) {
 		_, err := d.Subscribe(context.Background(), fakeTarget)
 		return err
 	})
-	f.expect(0, abi.TypeDirect)
+	f.expect(0, wire.TypeDirect)
 	for range earlyMax + 1 {
 		f.message(1, "")
 	}
@@ -113,7 +114,7 @@ func TestSubscribeOutlivesItsContext(t *testing.T) {
 		_, err := d.Subscribe(ctx, fakeTarget)
 		return err
 	})
-	f.serve(func(r *abi.Control) {
+	f.serve(func(r *wire.Control) {
 		f.until("the request is taken", func() bool { return taken(d) })
 		cancel()
 		r.A, r.B, r.C = 1, 1, fakeGeneration
@@ -129,10 +130,10 @@ func TestControlUnansweredMeansLost(t *testing.T) {
 		_, err := d.Subscribe(ctx, fakeTarget)
 		return err
 	})
-	f.expect(0, abi.TypeDirect)
-	var s abi.Slot
+	f.expect(0, wire.TypeDirect)
+	var s wire.Slot
 	*s.Ack() = consumed
-	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 1, 1, 0), s)
+	f.put(0, wire.MakeHeader(wire.TypeAck, abi.PayloadSize, 1, 1, 0), s)
 	f.until("the request is taken", func() bool { return taken(d) })
 	cancel()
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
@@ -147,30 +148,30 @@ func TestControlAnsweredByATransfer(t *testing.T) {
 		_, err := d.Subscribe(context.Background(), fakeTarget)
 		return err
 	})
-	h := abi.Header(f.expect(0, abi.TypeDirect).Header)
-	var ack, begin abi.Slot
+	h := wire.Header(f.expect(0, wire.TypeDirect).Header)
+	var ack, begin wire.Slot
 	*ack.Ack() = consumed
-	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, h.Epoch(), 1, 0), ack)
-	*begin.Begin() = abi.Begin{Transaction: 1, Size: 100}
-	f.put(0, abi.MakeHeader(abi.TypeIndBegin, abi.PayloadSize, h.Epoch(), 1, 0), begin)
+	f.put(0, wire.MakeHeader(wire.TypeAck, abi.PayloadSize, h.Epoch(), 1, 0), ack)
+	*begin.Begin() = wire.Begin{Transaction: 1, Size: 100}
+	f.put(0, wire.MakeHeader(wire.TypeIndBegin, abi.PayloadSize, h.Epoch(), 1, 0), begin)
 	require.ErrorIs(t, wait(), bridge.ErrFault)
 	_, err := d.Start(context.Background(), bridge.Program{Name: "any", Targets: 1})
 	require.ErrorIs(t, err, bridge.ErrFault)
 }
 
 func TestControlRepliesThatMakeNoSense(t *testing.T) {
-	for name, mend := range map[string]func(*abi.Control){
-		"op":      func(c *abi.Control) { c.Op++ },
-		"request": func(c *abi.Control) { c.Request-- },
-		"status":  func(c *abi.Control) { c.Status = uint16(abi.StatusCount) },
-		"name":    func(c *abi.Control) { c.Name = [abi.NameSize]byte{} },
-		"no NUL":  func(c *abi.Control) { copy(c.Name[:], "123456789012345678901234567890") },
+	for name, mend := range map[string]func(*wire.Control){
+		"op":      func(c *wire.Control) { c.Op++ },
+		"request": func(c *wire.Control) { c.Request-- },
+		"status":  func(c *wire.Control) { c.Status = uint16(abi.StatusCount) },
+		"name":    func(c *wire.Control) { c.Name = [abi.NameSize]byte{} },
+		"no NUL":  func(c *wire.Control) { copy(c.Name[:], "123456789012345678901234567890") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			d := f.open()
 			wait := f.async(func() error { _, err := d.Programs(context.Background()); return err })
-			f.serve(func(c *abi.Control) { c.Name[0] = 'x'; mend(c) })
+			f.serve(func(c *wire.Control) { c.Name[0] = 'x'; mend(c) })
 			require.ErrorIs(t, wait(), bridge.ErrFault)
 		})
 	}
@@ -193,8 +194,8 @@ func TestStartAndStop(t *testing.T) {
 		p, err = d.Start(ctx, bridge.Program{Name: "sink", First: 20, Targets: 3, Argument: 77})
 		return err
 	})
-	f.serve(func(c *abi.Control) {
-		require.EqualValues(t, abi.ControlStart, c.Op)
+	f.serve(func(c *wire.Control) {
+		require.EqualValues(t, wire.ControlStart, c.Op)
 		require.Equal(t, "sink", string(c.Name[:4]))
 		require.Equal(t, []uint64{20, 3, 77}, []uint64{c.A, c.B, c.C})
 		c.A, c.B = 5, 20
@@ -203,12 +204,12 @@ func TestStartAndStop(t *testing.T) {
 	require.Equal(t, bridge.Process{ID: 5, First: 20, Targets: 3}, p)
 	wait = f.async(func() error { return d.Stop(ctx, p.ID) })
 	for range 3 { // on its way out
-		f.serve(func(c *abi.Control) { require.EqualValues(t, 5, c.A); c.Status = uint16(abi.ErrBusy) })
+		f.serve(func(c *wire.Control) { require.EqualValues(t, 5, c.A); c.Status = uint16(abi.ErrBusy) })
 	}
-	f.serve(func(c *abi.Control) {})
+	f.serve(func(c *wire.Control) {})
 	require.NoError(t, wait())
 	wait = f.async(func() error { _, err := d.Start(ctx, bridge.Program{Name: "p", Targets: 1}); return err })
-	f.serve(func(c *abi.Control) { c.B = 1 << 40 })
+	f.serve(func(c *wire.Control) { c.B = 1 << 40 })
 	require.ErrorIs(t, wait(), bridge.ErrFault)
 }
 
@@ -218,7 +219,7 @@ func TestPrograms(t *testing.T) {
 	var names []string
 	wait := f.async(func() (err error) { names, err = d.Programs(context.Background()); return err })
 	for i, name := range []string{"sink", "source", ""} {
-		f.serve(func(c *abi.Control) {
+		f.serve(func(c *wire.Control) {
 			require.EqualValues(t, i, c.A)
 			copy(c.Name[:], name)
 			if name == "" {
@@ -239,7 +240,7 @@ func TestMemory(t *testing.T) {
 	}
 	var m bridge.Memory
 	wait := f.async(func() (err error) { m, err = d.Memory(context.Background(), abi.EMEM); return err })
-	f.serve(func(c *abi.Control) { c.A, c.B, c.C = abi.EMEM<<abi.MemoryShift, 100, 50 })
+	f.serve(func(c *wire.Control) { c.A, c.B, c.C = abi.EMEM<<abi.MemoryShift, 100, 50 })
 	require.NoError(t, wait())
 	require.Equal(t, bridge.Memory{Base: abi.EMEM << abi.MemoryShift, Size: 100, Free: 50}, m)
 }
@@ -251,21 +252,21 @@ func TestLoad(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrInvalid)
 	var name string
 	wait := f.async(func() (err error) { name, err = d.Load(context.Background(), pages(50)); return err })
-	s := f.expect(0, abi.TypeDirect)
+	s := f.expect(0, wire.TypeDirect)
 	require.EqualValues(t, 50, s.Control().A)
-	ack := func(t abi.Type, a abi.Ack) {
-		var r abi.Slot
+	ack := func(t wire.Type, a wire.Ack) {
+		var r wire.Slot
 		*r.Ack() = a
-		f.put(0, abi.MakeHeader(t, abi.PayloadSize, 1, uint16(a.Transaction), 0), r)
+		f.put(0, wire.MakeHeader(t, abi.PayloadSize, 1, uint16(a.Transaction), 0), r)
 	}
-	ack(abi.TypeAck, consumed)
-	f.expect(0, abi.TypeIndBegin)
-	f.expect(0, abi.TypeIndList)
-	ack(abi.TypeDone, done(2, abi.H2D, 50))
-	f.expect(0, abi.TypeFin)
+	ack(wire.TypeAck, consumed)
+	f.expect(0, wire.TypeIndBegin)
+	f.expect(0, wire.TypeIndList)
+	ack(wire.TypeDone, done(2, abi.H2D, 50))
+	f.expect(0, wire.TypeFin)
 	copy(s.Control().Name[:], "loaded")
-	f.put(0, abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, 1, 1, 0), *s)
-	f.expect(0, abi.TypeAck)
+	f.put(0, wire.MakeHeader(wire.TypeDirect, abi.PayloadSize, 1, 1, 0), *s)
+	f.expect(0, wire.TypeAck)
 	require.NoError(t, wait())
 	require.Equal(t, "loaded", name)
 	d.cur.Load().Hello.Capabilities = 0
@@ -281,15 +282,15 @@ func TestSubscribeBehindAClose(t *testing.T) {
 	d := f.open()
 	old := f.subscribe(d)
 	closed := f.async(old.Close)
-	f.expect(fakeMailbox, abi.TypeClose)
-	var s abi.Slot
-	*s.Close() = abi.Close{Halves: 1<<abi.H2D | 1<<abi.D2H, Generation: fakeGeneration}
-	f.place(fakeMailbox, f.header(abi.TypeClose, abi.PayloadSize, fakeGeneration), s) // and no ring
+	f.expect(fakeMailbox, wire.TypeClose)
+	var s wire.Slot
+	*s.Close() = wire.Close{Halves: 1<<abi.H2D | 1<<abi.D2H, Generation: fakeGeneration}
+	f.place(fakeMailbox, f.header(wire.TypeClose, abi.PayloadSize, fakeGeneration), s) // and no ring
 	again := f.async(func() error {
 		_, err := d.Subscribe(context.Background(), fakeTarget)
 		return err
 	})
-	f.serve(func(r *abi.Control) { r.A, r.B, r.C = 1, 1, fakeGeneration+1 })
+	f.serve(func(r *wire.Control) { r.A, r.B, r.C = 1, 1, fakeGeneration+1 })
 	require.NoError(t, again())
 	require.NoError(t, closed())
 	require.Equal(t, 1, d.Stats().Channels)

@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
-var consumed = abi.Ack{Transaction: 1, State: abi.StateConsumed}
+var consumed = wire.Ack{Transaction: 1, State: wire.StateConsumed}
 
 func setup(t *testing.T) (*fake, *device, *channel) {
 	f := newFake(t)
@@ -27,14 +27,14 @@ func TestSendReachesTheDevice(t *testing.T) {
 	f, d, c := setup(t)
 	for i := range uint64(3 * fakeSlots) { // several laps
 		wait := f.async(func() error { return c.Send(context.Background(), []byte("hello")) })
-		s := f.expect(fakeMailbox, abi.TypeDirect)
-		h := abi.Header(s.Header)
+		s := f.expect(fakeMailbox, wire.TypeDirect)
+		h := wire.Header(s.Header)
 		require.Equal(t, 5, h.Length())
 		require.EqualValues(t, fakeTarget, h.Channel())
 		require.EqualValues(t, 1, h.Epoch())
 		require.Equal(t, uint16(i+1), h.Sequence())
 		require.Equal(t, "hello\x00\x00\x00", string(s.Bytes()[:8]))
-		f.ack(abi.TypeAck, abi.Ack{Transaction: i + 1, State: abi.StateConsumed})
+		f.ack(wire.TypeAck, wire.Ack{Transaction: i + 1, State: wire.StateConsumed})
 		require.NoError(t, wait())
 	}
 	require.EqualValues(t, 3*fakeSlots, c.Stats().Direct.H2D.Messages)
@@ -46,9 +46,9 @@ func TestSendEveryRefusal(t *testing.T) {
 	id := uint64(0)
 	for status := abi.OK + 1; status < abi.StatusCount; status++ {
 		wait := f.async(func() error { return c.Send(context.Background(), nil) })
-		f.expect(fakeMailbox, abi.TypeDirect)
+		f.expect(fakeMailbox, wire.TypeDirect)
 		id++
-		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status})
+		f.ack(wire.TypeError, wire.Ack{Transaction: id, State: wire.StateFailed, Status: status})
 		require.ErrorIs(t, wait(), bridge.Error(status))
 	}
 	require.EqualValues(t, abi.StatusCount-1, c.Stats().Direct.H2D.Errors)
@@ -73,19 +73,19 @@ func TestSendCancelled(t *testing.T) {
 		answer func(f *fake)
 		want   error
 	}{
-		{"withdrawn", func(f *fake) { f.note(abi.TypeWithdrawn, 1, abi.H2D) }, bridge.ErrWithdrawn},
-		{"delivered", func(f *fake) { f.ack(abi.TypeAck, consumed) }, nil},
+		{"withdrawn", func(f *fake) { f.note(wire.TypeWithdrawn, 1, abi.H2D) }, bridge.ErrWithdrawn},
+		{"delivered", func(f *fake) { f.ack(wire.TypeAck, consumed) }, nil},
 		{"refused", func(f *fake) {
-			f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrKind})
+			f.ack(wire.TypeError, wire.Ack{Transaction: 1, State: wire.StateFailed, Status: abi.ErrKind})
 		}, bridge.ErrKindMismatch},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, _, ch := setup(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			wait := f.async(func() error { return ch.Send(ctx, []byte("x")) })
-			f.expect(fakeMailbox, abi.TypeDirect)
+			f.expect(fakeMailbox, wire.TypeDirect)
 			cancel()
-			n := f.expect(fakeMailbox, abi.TypeWithdraw).Note()
+			n := f.expect(fakeMailbox, wire.TypeWithdraw).Note()
 			require.EqualValues(t, 1, n.Transaction)
 			require.EqualValues(t, abi.H2D, n.Direction)
 			c.answer(f)
@@ -101,9 +101,9 @@ func TestSendDeadline(t *testing.T) {
 	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
 	f.until("withdrawn", func() bool {
 		s := f.poll(fakeMailbox)
-		return s != nil && abi.Header(s.Header).Type() == abi.TypeWithdraw
+		return s != nil && wire.Header(s.Header).Type() == wire.TypeWithdraw
 	})
-	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	f.note(wire.TypeWithdrawn, 1, abi.H2D)
 	err := wait()
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	var w *bridge.WithdrawnError
@@ -115,9 +115,9 @@ func TestWithdrawUnansweredMeansLost(t *testing.T) {
 	f, d, c := setup(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	cancel()
-	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, wire.TypeWithdraw)
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 	require.EqualValues(t, 1, f.fences.Load())
 	require.Zero(t, d.Stats().Faults)
@@ -128,16 +128,16 @@ func TestSendersAreServedInOrder(t *testing.T) {
 	const n = 2 * fakeSlots
 	var waits []func() error
 	first := f.async(func() error { return c.Send(context.Background(), []byte{0}) })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	for i := 1; i < n; i++ {
 		waits = append(waits, f.async(func() error { return c.Send(context.Background(), []byte{byte(i)}) }))
 		f.until("in the queue", func() bool { return c.send.queue.queued() == i })
 	}
-	f.ack(abi.TypeAck, consumed)
+	f.ack(wire.TypeAck, consumed)
 	require.NoError(t, first())
 	for i, wait := range waits {
-		require.EqualValues(t, i+1, f.expect(fakeMailbox, abi.TypeDirect).Bytes()[0])
-		f.ack(abi.TypeAck, abi.Ack{Transaction: uint64(i + 2), State: abi.StateConsumed})
+		require.EqualValues(t, i+1, f.expect(fakeMailbox, wire.TypeDirect).Bytes()[0])
+		f.ack(wire.TypeAck, wire.Ack{Transaction: uint64(i + 2), State: wire.StateConsumed})
 		require.NoError(t, wait())
 	}
 }
@@ -145,13 +145,13 @@ func TestSendersAreServedInOrder(t *testing.T) {
 func TestCancelInTheQueueSendsNothing(t *testing.T) {
 	f, _, c := setup(t)
 	first := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	ctx, cancel := context.WithCancel(context.Background())
 	second := f.async(func() error { return c.Send(ctx, nil) })
 	f.until("in the queue", func() bool { return c.send.queue.queued() == 1 })
 	cancel()
 	require.ErrorIs(t, second(), bridge.ErrWithdrawn)
-	f.ack(abi.TypeAck, consumed)
+	f.ack(wire.TypeAck, consumed)
 	require.NoError(t, first())
 	require.Nil(t, f.poll(fakeMailbox))
 }
@@ -180,14 +180,14 @@ func TestRingFull(t *testing.T) {
 	f.until("the others are back", func() bool { return returned.Load() == int64(senders-b.room(proto.RoomNormal)) })
 	sent := map[uint32]bool{}
 	for range int(b.room(proto.RoomNormal)) {
-		sent[abi.Header(f.expect(fakeMailbox, abi.TypeDirect).Header).Channel()] = true
+		sent[wire.Header(f.expect(fakeMailbox, wire.TypeDirect).Header).Channel()] = true
 	}
 	for range len(sent) {
-		h := abi.Header(f.expect(fakeMailbox, abi.TypeWithdraw).Header)
+		h := wire.Header(f.expect(fakeMailbox, wire.TypeWithdraw).Header)
 		require.True(t, sent[h.Channel()])
-		var s abi.Slot
-		*s.Note() = abi.Note{Transaction: 1}
-		f.put(fakeMailbox, abi.MakeHeader(abi.TypeWithdrawn, abi.PayloadSize, 1, 1, h.Channel()), s)
+		var s wire.Slot
+		*s.Note() = wire.Note{Transaction: 1}
+		f.put(fakeMailbox, wire.MakeHeader(wire.TypeWithdrawn, abi.PayloadSize, 1, 1, h.Channel()), s)
 	}
 	for _, wait := range waits {
 		require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
@@ -209,13 +209,13 @@ func TestCounterThatMakesNoSense(t *testing.T) {
 func TestTrySend(t *testing.T) {
 	f, _, c := setup(t)
 	for id, answer := range []func(){
-		func() { f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed}) },
-		func() { f.note(abi.TypeWithdrawn, 2, abi.H2D) },
+		func() { f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateConsumed}) },
+		func() { f.note(wire.TypeWithdrawn, 2, abi.H2D) },
 	} {
 		var ok bool
 		wait := f.async(func() (err error) { ok, err = c.TrySend([]byte("x"), nil); return err })
-		f.expect(fakeMailbox, abi.TypeDirect)
-		f.expect(fakeMailbox, abi.TypeWithdraw)
+		f.expect(fakeMailbox, wire.TypeDirect)
+		f.expect(fakeMailbox, wire.TypeWithdraw)
 		answer()
 		require.NoError(t, wait())
 		require.Equal(t, id == 0, ok)
@@ -223,11 +223,11 @@ func TestTrySend(t *testing.T) {
 	require.EqualValues(t, 1, c.Stats().Direct.H2D.Messages)
 	require.Zero(t, c.Stats().Direct.H2D.Errors)
 	wait := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok, "another call sends")
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 3, State: abi.StateConsumed})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 3, State: wire.StateConsumed})
 	require.NoError(t, wait())
 }
 
@@ -238,11 +238,11 @@ func TestReceive(t *testing.T) {
 		var n int
 		wait := f.async(func() (err error) { n, err = c.Receive(context.Background(), buf); return err })
 		f.message(id+1, "world")
-		a := f.expect(fakeMailbox, abi.TypeAck).Ack()
+		a := f.expect(fakeMailbox, wire.TypeAck).Ack()
 		require.NoError(t, wait())
 		require.Equal(t, "world", string(buf[:n]))
 		require.Equal(t, id+1, a.Transaction)
-		require.Equal(t, abi.StateConsumed, a.State)
+		require.Equal(t, wire.StateConsumed, a.State)
 		require.EqualValues(t, abi.D2H, a.Direction)
 	}
 }
@@ -259,7 +259,7 @@ func TestReceiveTooLargeStaysOffered(t *testing.T) {
 	n, err := c.Receive(context.Background(), buf)
 	require.NoError(t, err)
 	require.Equal(t, "longer", string(buf[:n]))
-	f.expect(fakeMailbox, abi.TypeAck)
+	f.expect(fakeMailbox, wire.TypeAck)
 }
 
 // TestWrongReceivesTakeNothing: the offer stays for the right one, and the
@@ -274,13 +274,13 @@ func TestWrongReceivesTakeNothing(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrKindMismatch)
 	require.ErrorIs(t, c.ReceiveInd(ctx, make([]byte, 1)), bridge.ErrSizeMismatch)
 	require.NoError(t, c.ReceiveInd(ctx, nil))
-	require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeFin).Note().Transaction, "the first the device hears")
+	require.EqualValues(t, 1, f.expect(fakeMailbox, wire.TypeFin).Note().Transaction, "the first the device hears")
 	f.message(2, "m")
 	require.ErrorIs(t, c.ReceiveInd(ctx, nil), bridge.ErrKindMismatch)
 	n, err := c.Receive(ctx, make([]byte, 1))
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeAck).Ack().Transaction, "the first the device hears")
+	require.EqualValues(t, 2, f.expect(fakeMailbox, wire.TypeAck).Ack().Transaction, "the first the device hears")
 }
 
 func TestOneReceiverOnly(t *testing.T) {
@@ -313,7 +313,7 @@ func TestTryReceive(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, "now", string(buf[:n]))
-	f.expect(fakeMailbox, abi.TypeAck)
+	f.expect(fakeMailbox, wire.TypeAck)
 	f.close(1<<abi.D2H, fakeGeneration)
 	f.until("closed", func() bool { _, _, err = c.TryReceive(buf); return err != nil })
 	require.ErrorIs(t, err, bridge.ErrClosed)
@@ -333,31 +333,31 @@ func TestReceiveFunc(t *testing.T) {
 		require.Nil(t, f.poll(fakeMailbox))
 		return nil
 	}))
-	f.expect(fakeMailbox, abi.TypeAck)
+	f.expect(fakeMailbox, wire.TypeAck)
 }
 
 func TestDeviceWithdraws(t *testing.T) {
 	f, _, c := setup(t)
 	f.message(1, "a")
-	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	f.note(wire.TypeWithdraw, 1, abi.D2H)
 	_, ok, err := c.TryReceive(nil) // looks at the ring
 	require.NoError(t, err)
 	require.False(t, ok)
-	n := f.expect(fakeMailbox, abi.TypeWithdrawn).Note()
+	n := f.expect(fakeMailbox, wire.TypeWithdrawn).Note()
 	require.EqualValues(t, 1, n.Transaction)
 	require.EqualValues(t, abi.D2H, n.Direction)
 	f.message(2, "b")
 	no := errors.New("no")
 	require.ErrorIs(t, c.ReceiveFunc(context.Background(), func([]byte) error {
-		f.note(abi.TypeWithdraw, 2, abi.D2H)
+		f.note(wire.TypeWithdraw, 2, abi.D2H)
 		c.mailbox.poll()
 		require.Nil(t, f.poll(fakeMailbox), "held")
 		return no
 	}), no)
-	f.expect(fakeMailbox, abi.TypeWithdrawn)
+	f.expect(fakeMailbox, wire.TypeWithdrawn)
 	f.message(3, "c")
 	require.NoError(t, c.ReceiveFunc(context.Background(), func([]byte) error {
-		f.note(abi.TypeWithdraw, 3, abi.D2H)
+		f.note(wire.TypeWithdraw, 3, abi.D2H)
 		c.mailbox.poll()
 		return nil
 	}))
@@ -376,12 +376,12 @@ func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
 	f, d, c := setup(t)
 	fillRing(c, 1)
 	f.message(1, "a")
-	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	f.note(wire.TypeWithdraw, 1, abi.D2H)
 	c.mailbox.drain()
 	for range fakeSlots {
-		f.expect(fakeMailbox, abi.TypeOffer)
+		f.expect(fakeMailbox, wire.TypeOffer)
 	}
-	f.expect(fakeMailbox, abi.TypeWithdrawn)
+	f.expect(fakeMailbox, wire.TypeWithdrawn)
 	f.message(2, "b")
 	_, err := c.Receive(context.Background(), make([]byte, 1))
 	require.NoError(t, err)
@@ -419,7 +419,7 @@ func TestOfferOfAHostThatGoes(t *testing.T) {
 	require.NoError(t, c.Arm(abi.D2H, wake))
 	f.message(1, "x")
 	f.until("a token", func() bool { return len(wake) == 1 })
-	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	f.note(wire.TypeWithdraw, 1, abi.D2H)
 	f.close(3, fakeGeneration)
 	c.mailbox.drain() // nobody rang for them: both are heard at once
 	f.expect(fakeMailbox, abi.TypeWithdrawn)
@@ -437,19 +437,19 @@ func TestOfferOfAHostThatIsGone(t *testing.T) {
 	require.True(t, c.recv.queue.try())
 	require.False(t, c.recv.hold())
 	c.recv.unlock()
-	f.note(abi.TypeOffer, 1, abi.D2H)
+	f.note(wire.TypeOffer, 1, abi.D2H)
 	c.mailbox.drain()
 	ready := f.poll(fakeMailbox)
 	require.NotNil(t, ready)
-	require.Equal(t, abi.TypeReady, abi.Header(ready.Header).Type())
+	require.Equal(t, wire.TypeReady, wire.Header(ready.Header).Type())
 	f.message(1, "x")
-	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	f.note(wire.TypeWithdraw, 1, abi.D2H)
 	c.mailbox.drain()
 	require.Nil(t, f.poll(fakeMailbox), "kept")
 	_, ok, err := c.TryReceive(make([]byte, 1))
 	require.NoError(t, err)
 	require.True(t, ok)
-	f.expect(fakeMailbox, abi.TypeAck)
+	f.expect(fakeMailbox, wire.TypeAck)
 	require.Zero(t, d.Stats().Faults)
 }
 
@@ -467,44 +467,44 @@ func TestArm(t *testing.T) {
 	token() // offered already
 	_, ok, _ := c.TryReceive(make([]byte, 1))
 	require.True(t, ok)
-	f.expect(fakeMailbox, abi.TypeAck)
+	f.expect(fakeMailbox, wire.TypeAck)
 
 	require.NoError(t, c.Arm(abi.H2D, wake))
-	require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeOffer).Note().Transaction)
-	f.note(abi.TypeReady, 1, abi.H2D)
+	require.EqualValues(t, 1, f.expect(fakeMailbox, wire.TypeOffer).Note().Transaction)
+	f.note(wire.TypeReady, 1, abi.H2D)
 	token()
 
 	// The place is the next try's; the target is absent again.
 	wait := f.async(func() error { _, err := c.TrySend(nil, wake); return err })
-	f.expect(fakeMailbox, abi.TypeDirect)
-	f.expect(fakeMailbox, abi.TypeWithdraw)
-	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	f.expect(fakeMailbox, wire.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeWithdraw)
+	f.note(wire.TypeWithdrawn, 1, abi.H2D)
 	require.NoError(t, wait())
 	token() // the place is used, and the target was not asked again
 
 	// A sender that arrives later waits, and one that only tries does not.
 	require.NoError(t, c.Arm(abi.H2D, wake))
 	require.NoError(t, c.Arm(abi.H2D, wake))
-	require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeOffer).Note().Transaction)
+	require.EqualValues(t, 2, f.expect(fakeMailbox, wire.TypeOffer).Note().Transaction)
 	wait = f.async(func() error { return c.Send(context.Background(), nil) })
 	f.until("in the queue", func() bool { return c.send.queue.queued() == 1 })
 	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok)
 	c.Disarm(abi.H2D, wake)
-	f.expect(fakeMailbox, abi.TypeDirect)
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 2, State: abi.StateConsumed})
+	f.expect(fakeMailbox, wire.TypeDirect)
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 2, State: wire.StateConsumed})
 	require.NoError(t, wait())
 
 	c.Disarm(abi.H2D, wake)
 	c.Disarm(abi.H2D, wake)
-	f.note(abi.TypeReady, 3, abi.H2D)
+	f.note(wire.TypeReady, 3, abi.H2D)
 	c.mailbox.drain()
 	require.Empty(t, wake)
 	require.Zero(t, atomic.LoadUint32(c.send.parkWord))
 
 	require.NoError(t, c.Arm(abi.H2D, wake))
-	f.expect(fakeMailbox, abi.TypeOffer)
+	f.expect(fakeMailbox, wire.TypeOffer)
 	require.NoError(t, d.Close())
 	token()
 	require.ErrorIs(t, c.Arm(abi.H2D, wake), bridge.ErrClosed)

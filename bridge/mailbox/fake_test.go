@@ -15,6 +15,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,7 +37,7 @@ const (
 type fake struct {
 	t    testing.TB
 	mem  []byte
-	area *abi.Area
+	area *wire.Area
 	lay  memory
 	bell *os.File // the host's end
 	rope *os.File // the device's end
@@ -68,7 +69,7 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 	var err error
 	f.bell, f.rope, err = os.Pipe()
 	require.NoError(t, err)
-	f.lay.Hello = abi.Hello{Channels: fakeChannels, Mailboxes: fakeMailboxes, Islands: 1, Slots: fakeSlots}
+	f.lay.Hello = wire.Hello{Channels: fakeChannels, Mailboxes: fakeMailboxes, Islands: 1, Slots: fakeSlots}
 	f.lay.ParkOffset = 4096
 	f.lay.MailboxOffset = 8192
 	f.lay.MailboxStride = 4096
@@ -76,7 +77,7 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 	f.mem = make([]byte, f.lay.Size+4096)
 	pad := -uintptr(unsafe.Pointer(&f.mem[0])) & 4095
 	f.lay.base = unsafe.Pointer(&f.mem[pad])
-	f.area = (*abi.Area)(f.lay.base)
+	f.area = (*wire.Area)(f.lay.base)
 	f.boot(1)
 	f.beating.Go(f.heart)
 	t.Cleanup(func() {
@@ -96,16 +97,16 @@ func (f *fake) boot(epoch uint32) {
 	clear(unsafe.Slice((*byte)(f.lay.base), f.lay.Size))
 	f.h2dHead, f.d2hTail = [fakeMailboxes]uint64{}, [fakeMailboxes]uint64{}
 	a := f.area
-	a.Magic, a.Major, a.Minor = abi.Magic, abi.Major, abi.Minor
+	a.Magic, a.Major, a.Minor = wire.Magic, abi.Major, abi.Minor
 	a.Size, a.ParkOffset, a.MailboxOffset, a.MailboxStride = f.lay.Size, f.lay.ParkOffset, f.lay.MailboxOffset, f.lay.MailboxStride
 	a.Epoch = epoch
-	a.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
-	*a.DeviceHello.Hello() = abi.Hello{
-		Magic: abi.Magic, Major: abi.Major, Capabilities: abi.CapLoad, Channels: fakeChannels,
+	a.DeviceHello.Header = uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
+	*a.DeviceHello.Hello() = wire.Hello{
+		Magic: wire.Magic, Major: abi.Major, Capabilities: wire.CapLoad, Channels: fakeChannels,
 		Mailboxes: fakeMailboxes, Islands: 1, Slots: fakeSlots, Window: fakeWindow, BeatMS: f.beatMS,
 		MaxTransfer: 1 << 40, ReadManagers: fakeMailboxes, WriteManagers: fakeMailboxes, Contexts: 8,
 	}
-	atomic.StoreUint32(&a.State, abi.DeviceReady)
+	atomic.StoreUint32(&a.State, wire.DeviceReady)
 }
 
 // heart writes heartbeats until the test ends.
@@ -129,15 +130,15 @@ func (f *fake) heart() {
 
 // writeBeat writes a heartbeat. Must hold pulse.
 func (f *fake) writeBeat() {
-	var s abi.Slot
+	var s wire.Slot
 	beat := f.beat.Add(1)
-	*s.Heartbeat() = abi.Heartbeat{Beat: beat, Processes: 3, Parked: 7}
+	*s.Heartbeat() = wire.Heartbeat{Beat: beat, Processes: 3, Parked: 7}
 	to := &f.area.Heartbeat
 	atomic.StoreUint64(&to.Header, 0)
 	for i := range s.Payload {
 		atomic.StoreUint64(&to.Payload[i], s.Payload[i])
 	}
-	atomic.StoreUint64(&to.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 1, uint16(beat), 0)))
+	atomic.StoreUint64(&to.Header, uint64(wire.MakeHeader(wire.TypeHeartbeat, abi.PayloadSize, 1, uint16(beat), 0)))
 }
 
 func (f *fake) Area() (unsafe.Pointer, uint64) { return f.lay.base, f.lay.Size }
@@ -192,7 +193,7 @@ func (f *fake) open() *device {
 }
 
 // take waits for the host's next message in a mailbox.
-func (f *fake) take(m int) *abi.Slot {
+func (f *fake) take(m int) *wire.Slot {
 	f.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); runtime.Gosched() {
 		if s := f.poll(m); s != nil {
@@ -204,8 +205,8 @@ func (f *fake) take(m int) *abi.Slot {
 }
 
 // poll takes the host's next message, nil if there is none.
-func (f *fake) poll(m int) *abi.Slot {
-	var s abi.Slot
+func (f *fake) poll(m int) *wire.Slot {
+	var s wire.Slot
 	if !f.pollInto(m, &s) {
 		return nil
 	}
@@ -216,11 +217,11 @@ func (f *fake) poll(m int) *abi.Slot {
 func (f *fake) pending(m int) bool {
 	h2d, _, _, _ := f.lay.mailbox(m)
 	i := f.h2dHead[m]
-	return abi.Header(atomic.LoadUint64(&h2d[i%fakeSlots].Header)).Phase() == (i/fakeSlots+1)&1
+	return wire.Header(atomic.LoadUint64(&h2d[i%fakeSlots].Header)).Phase() == (i/fakeSlots+1)&1
 }
 
 // pollInto is poll without an allocation.
-func (f *fake) pollInto(m int, s *abi.Slot) bool {
+func (f *fake) pollInto(m int, s *wire.Slot) bool {
 	if !f.pending(m) {
 		return false
 	}
@@ -232,15 +233,15 @@ func (f *fake) pollInto(m int, s *abi.Slot) bool {
 }
 
 // expect takes a message and checks its type.
-func (f *fake) expect(m int, want abi.Type) *abi.Slot {
+func (f *fake) expect(m int, want wire.Type) *wire.Slot {
 	f.t.Helper()
 	s := f.take(m)
-	require.Equal(f.t, want, abi.Header(s.Header).Type(), "type of %+v", s)
+	require.Equal(f.t, want, wire.Header(s.Header).Type(), "type of %+v", s)
 	return s
 }
 
 // put writes one message to the host, and rings if a caller sleeps.
-func (f *fake) put(m int, h abi.Header, s abi.Slot) {
+func (f *fake) put(m int, h wire.Header, s wire.Slot) {
 	f.place(m, h, s)
 	if atomic.LoadUint32(f.lay.park(h.Channel())) != 0 {
 		f.ringHost()
@@ -248,7 +249,7 @@ func (f *fake) put(m int, h abi.Header, s abi.Slot) {
 }
 
 // place writes one message to the host.
-func (f *fake) place(m int, h abi.Header, s abi.Slot) {
+func (f *fake) place(m int, h wire.Header, s wire.Slot) {
 	_, d2h, _, head := f.lay.mailbox(m)
 	i := f.d2hTail[m]
 	if i-atomic.LoadUint64(head) >= fakeSlots {
@@ -275,63 +276,63 @@ var ring = []byte{1}
 func (f *fake) ringHost() { _, _ = f.rope.Write(ring) }
 
 // header makes a header for the channel under test.
-func (f *fake) header(t abi.Type, length int, id uint64) abi.Header {
-	return abi.MakeHeader(t, length, uint8(f.area.Epoch), uint16(id), fakeTarget)
+func (f *fake) header(t wire.Type, length int, id uint64) wire.Header {
+	return wire.MakeHeader(t, length, uint8(f.area.Epoch), uint16(id), fakeTarget)
 }
 
 const fakeMailbox = fakeTarget % fakeMailboxes
 
 // ack answers with a completion record.
-func (f *fake) ack(t abi.Type, a abi.Ack) {
-	var s abi.Slot
+func (f *fake) ack(t wire.Type, a wire.Ack) {
+	var s wire.Slot
 	*s.Ack() = a
 	f.put(fakeMailbox, f.header(t, abi.PayloadSize, a.Transaction), s)
 }
 
 // note answers with a note.
-func (f *fake) note(t abi.Type, id uint64, d abi.Direction) {
-	var s abi.Slot
-	*s.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+func (f *fake) note(t wire.Type, id uint64, d abi.Direction) {
+	var s wire.Slot
+	*s.Note() = wire.Note{Transaction: id, Direction: uint32(d)}
 	f.put(fakeMailbox, f.header(t, abi.PayloadSize, id), s)
 }
 
 // message offers a direct message.
 func (f *fake) message(id uint64, text string) {
-	var s abi.Slot
+	var s wire.Slot
 	copy(s.Bytes()[:], text)
-	f.put(fakeMailbox, f.header(abi.TypeDirect, len(text), id), s)
+	f.put(fakeMailbox, f.header(wire.TypeDirect, len(text), id), s)
 }
 
 // begin offers a transfer.
 func (f *fake) begin(id, size uint64) {
-	var s abi.Slot
-	*s.Begin() = abi.Begin{Transaction: id, Size: size}
-	f.put(fakeMailbox, f.header(abi.TypeIndBegin, abi.PayloadSize, id), s)
+	var s wire.Slot
+	*s.Begin() = wire.Begin{Transaction: id, Size: size}
+	f.put(fakeMailbox, f.header(wire.TypeIndBegin, abi.PayloadSize, id), s)
 }
 
 // close reports that the device's process closed some halves, or agrees to the
 // host's last close.
 func (f *fake) close(halves uint32, generation uint64) {
-	var s abi.Slot
-	*s.Close() = abi.Close{Halves: halves, Generation: generation}
-	f.put(fakeMailbox, f.header(abi.TypeClose, abi.PayloadSize, generation), s)
+	var s wire.Slot
+	*s.Close() = wire.Close{Halves: halves, Generation: generation}
+	f.put(fakeMailbox, f.header(wire.TypeClose, abi.PayloadSize, generation), s)
 }
 
 // serve answers one control request.
-func (f *fake) serve(answer func(*abi.Control)) {
+func (f *fake) serve(answer func(*wire.Control)) {
 	f.t.Helper()
-	s := f.expect(0, abi.TypeDirect)
+	s := f.expect(0, wire.TypeDirect)
 	f.serveSlot(s, answer)
 }
 
-func (f *fake) serveSlot(s *abi.Slot, answer func(*abi.Control)) {
-	var a abi.Slot
-	h := abi.Header(s.Header)
-	*a.Ack() = abi.Ack{Transaction: uint64(h.Sequence()), State: abi.StateConsumed}
-	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), a)
+func (f *fake) serveSlot(s *wire.Slot, answer func(*wire.Control)) {
+	var a wire.Slot
+	h := wire.Header(s.Header)
+	*a.Ack() = wire.Ack{Transaction: uint64(h.Sequence()), State: wire.StateConsumed}
+	f.put(0, wire.MakeHeader(wire.TypeAck, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), a)
 	answer(s.Control())
-	f.put(0, abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), *s)
-	f.expect(0, abi.TypeAck)
+	f.put(0, wire.MakeHeader(wire.TypeDirect, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), *s)
+	f.expect(0, wire.TypeAck)
 }
 
 const fakeGeneration = 9
@@ -344,8 +345,8 @@ func (f *fake) subscribe(d *device) *channel {
 		c, err = d.Subscribe(context.Background(), fakeTarget)
 		return err
 	})
-	f.serve(func(r *abi.Control) {
-		require.EqualValues(f.t, abi.ControlOpen, r.Op)
+	f.serve(func(r *wire.Control) {
+		require.EqualValues(f.t, wire.ControlOpen, r.Op)
 		require.EqualValues(f.t, fakeTarget, r.A)
 		r.A, r.B, r.C = 1, 1, fakeGeneration
 	})
@@ -394,7 +395,7 @@ func pages(n int) []byte {
 }
 
 // dma returns the memory an entry names.
-func dma(e abi.Entry) []byte {
+func dma(e wire.Entry) []byte {
 	address := uintptr(e.Address() - fakeShift)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), e.Length())
 }

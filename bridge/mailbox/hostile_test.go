@@ -17,6 +17,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 var (
@@ -57,7 +58,7 @@ type liar struct {
 type arena struct{ all, data []byte }
 
 // listBytes is what a gather list of full pages holds.
-const listBytes = abi.ListEntries * abi.PageSize
+const listBytes = wire.ListEntries * abi.PageSize
 
 const arenaGuard = 512
 
@@ -182,14 +183,14 @@ func (l *liar) begin() {
 		l.out.fill(byte(l.total))
 		l.calls[abi.H2D] = l.async(func() error { return l.ch.Send(ctx, l.out.data) })
 		l.id[abi.H2D]++
-		s := l.expect(fakeMailbox, abi.TypeDirect)
-		require.Equal(l.t, l.out.data, s.Bytes()[:abi.Header(s.Header).Length()])
+		s := l.expect(fakeMailbox, wire.TypeDirect)
+		require.Equal(l.t, l.out.data, s.Bytes()[:wire.Header(s.Header).Length()])
 	case transferring:
 		l.out.size(l.sizeOf())
 		l.out.fill(byte(l.total))
 		l.calls[abi.H2D] = l.async(func() error { return l.ch.SendInd(ctx, l.out.data) })
 		l.id[abi.H2D]++
-		l.expect(fakeMailbox, abi.TypeIndBegin)
+		l.expect(fakeMailbox, wire.TypeIndBegin)
 		l.cut[abi.H2D] = cutOf(l.out.data)
 		l.source(1)
 	}
@@ -231,8 +232,8 @@ func (l *liar) destination() {
 	n := l.cut[abi.D2H].Lists()
 	at := 0
 	for range n {
-		s := l.expect(fakeMailbox, abi.TypeIndList)
-		for _, e := range s.Gather().Entry[:abi.Header(s.Header).Length()&abi.ListCountMask] {
+		s := l.expect(fakeMailbox, wire.TypeIndList)
+		for _, e := range s.Gather().Entry[:wire.Header(s.Header).Length()&wire.ListCountMask] {
 			for i, to := 0, dma(e); i < len(to); i++ {
 				to[i] = byte(at)*5 + 1
 				at++
@@ -266,16 +267,16 @@ func (l *liar) finishSend() {
 	id := l.id[abi.H2D]
 	switch l.doing[abi.H2D] {
 	case message:
-		l.ack(abi.TypeAck, abi.Ack{Transaction: id, State: abi.StateConsumed})
+		l.ack(wire.TypeAck, wire.Ack{Transaction: id, State: wire.StateConsumed})
 	case transferring:
 		if n := l.cut[abi.H2D].Lists(); n > 1 {
-			l.ack(abi.TypeAck, abi.Ack{Transaction: id, State: abi.StateReady})
+			l.ack(wire.TypeAck, wire.Ack{Transaction: id, State: wire.StateReady})
 			l.ready = true
 			l.source(n)
 			l.stale()
 		}
-		l.ack(abi.TypeDone, done(id, abi.H2D, len(l.out.data)))
-		l.expect(fakeMailbox, abi.TypeFin)
+		l.ack(wire.TypeDone, done(id, abi.H2D, len(l.out.data)))
+		l.expect(fakeMailbox, wire.TypeFin)
 	}
 	l.doing[abi.H2D] = resting
 }
@@ -285,12 +286,12 @@ func (l *liar) finishReceive() {
 	case message:
 		l.id[abi.D2H]++
 		l.fake.message(l.id[abi.D2H], fmt.Sprint("message ", l.id[abi.D2H]))
-		l.expect(fakeMailbox, abi.TypeAck)
+		l.expect(fakeMailbox, wire.TypeAck)
 	case transferring:
-		l.ack(abi.TypeAck, moving(l.id[abi.D2H], abi.D2H, int(l.sent[abi.D2H]), l.cut[abi.D2H]))
+		l.ack(wire.TypeAck, moving(l.id[abi.D2H], abi.D2H, int(l.sent[abi.D2H]), l.cut[abi.D2H]))
 		l.stale()
-		l.ack(abi.TypeDone, done(l.id[abi.D2H], abi.D2H, len(l.in.data)))
-		l.expect(fakeMailbox, abi.TypeFin)
+		l.ack(wire.TypeDone, done(l.id[abi.D2H], abi.D2H, len(l.in.data)))
+		l.expect(fakeMailbox, wire.TypeFin)
 	}
 }
 

@@ -5,28 +5,29 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
-// honest are the slots that the device could put now, each the base of lies.
-func (l *liar) honest() (all []abi.Slot) {
-	put := func(h abi.Header, s abi.Slot) {
+// honest are the slots that the device could put now, each the base of wrong ones.
+func (l *liar) honest() (all []wire.Slot) {
+	put := func(h wire.Header, s wire.Slot) {
 		s.Header = uint64(h)
 		all = append(all, s)
 	}
 	for d := abi.H2D; d <= abi.D2H; d++ {
 		switch {
 		case l.doing[d] == message && d == abi.H2D:
-			put(l.record(abi.TypeAck, abi.Ack{Transaction: l.id[d], State: abi.StateConsumed}))
+			put(l.record(wire.TypeAck, wire.Ack{Transaction: l.id[d], State: wire.StateConsumed}))
 		case l.doing[d] == transferring:
-			a := abi.Ack{
-				Transaction: l.id[d], Direction: uint32(d), State: abi.StateMoving, Lists: uint32(l.sent[d]),
+			a := wire.Ack{
+				Transaction: l.id[d], Direction: uint32(d), State: wire.StateMoving, Lists: uint32(l.sent[d]),
 				Processed: l.cut[d].UpTo(l.sent[d]), Outstanding: l.cut[d].Size - l.cut[d].UpTo(l.sent[d]),
 			}
 			if a.Outstanding > 0 {
-				put(l.record(abi.TypeAck, a))
+				put(l.record(wire.TypeAck, a))
 			} else {
-				a.State = abi.StateDone
-				put(l.record(abi.TypeDone, a))
+				a.State = wire.StateDone
+				put(l.record(wire.TypeDone, a))
 			}
 		}
 	}
@@ -35,13 +36,13 @@ func (l *liar) honest() (all []abi.Slot) {
 
 // wrongOf returns what a row of the catalogue puts before an honest slot, or in
 // its place; ok is false if that is nothing.
-func (l *liar) wrongOf(w *scripted.Wrong) (s abi.Slot, ok bool) {
+func (l *liar) wrongOf(w *scripted.Wrong) (s wire.Slot, ok bool) {
 	for _, m := range l.honest() {
 		if !w.Fits(&m) {
 			continue
 		}
 		// The reply after the honest one is wrong then; a phase would only hide it.
-		if out := w.Alter(l.rand, m, nil); len(out) > 0 && out[0] != m && abi.Header(out[0].Header).Phase() == 0 {
+		if out := w.Alter(l.rand, m, nil); len(out) > 0 && out[0] != m && wire.Header(out[0].Header).Phase() == 0 {
 			return out[0], true
 		}
 	}
@@ -64,10 +65,10 @@ func cataloguedLies() (all []lie) {
 		if !ok || slices.Contains(elsewhere, w.Kind()) || w.Nth > 0 || w.Mute || w.Still || w.Astray {
 			continue
 		}
-		var made abi.Slot
+		var made wire.Slot
 		all = append(all, lie{w.Name, class,
 			func(l *liar) (ok bool) { made, ok = l.wrongOf(w); return ok },
-			func(*liar) (abi.Header, abi.Slot) { return abi.Header(made.Header), made },
+			func(*liar) (wire.Header, wire.Slot) { return wire.Header(made.Header), made },
 		})
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestMapFails: a buffer that the device cannot reach ends a call before anything is put, and leaves
@@ -29,10 +30,10 @@ func TestMapFails(t *testing.T) {
 
 	f.noMap = nil
 	wait := f.async(func() error { return c.ReceiveInd(ctx, data) })
-	f.expect(fakeMailbox, abi.TypeIndList)
+	f.expect(fakeMailbox, wire.TypeIndList)
 	require.EqualValues(t, 1, f.mapped.Load())
-	f.ack(abi.TypeDone, done(1, abi.D2H, 100))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.ack(wire.TypeDone, done(1, abi.D2H, 100))
+	f.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 	require.Zero(t, f.mapped.Load())
 }

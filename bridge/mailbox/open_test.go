@@ -10,16 +10,17 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func TestOpenShakesHands(t *testing.T) {
 	f := newFake(t)
 	d := f.open()
 	h := *f.area.HostHello.Hello()
-	require.Equal(t, abi.TypeHello, abi.Header(f.area.HostHello.Header).Type())
-	require.EqualValues(t, abi.Magic, h.Magic)
+	require.Equal(t, wire.TypeHello, wire.Header(f.area.HostHello.Header).Type())
+	require.EqualValues(t, wire.Magic, h.Magic)
 	require.EqualValues(t, abi.Major, h.Major)
-	require.EqualValues(t, abi.CapLoad, h.Capabilities)
+	require.EqualValues(t, wire.CapLoad, h.Capabilities)
 	require.EqualValues(t, fakeWindow, h.Window)
 	info := d.Info()
 	require.Equal(t, "fake:", info.Address)
@@ -35,59 +36,59 @@ func TestOpenShakesHands(t *testing.T) {
 func TestOpenAcceptsOnlyKnownCapabilities(t *testing.T) {
 	f := newFake(t)
 	f.area.DeviceHello.Hello().Capabilities = ^uint32(0)
-	f.area.DeviceHello.Hello().Eager = abi.EagerEntries
+	f.area.DeviceHello.Hello().Eager = wire.EagerEntries
 	f.open()
-	require.EqualValues(t, proto.Capabilities&^abi.CapRounds, f.area.HostHello.Hello().Capabilities)
+	require.EqualValues(t, proto.Capabilities&^wire.CapRounds, f.area.HostHello.Hello().Capabilities)
 }
 
 func TestOpenRefusesNonsense(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		want error
-		mend func(a *abi.Area, h *abi.Hello)
+		mend func(a *wire.Area, h *wire.Hello)
 	}{
-		{"area magic", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Magic++ }},
-		{"area major", bridge.ErrABI, func(a *abi.Area, _ *abi.Hello) { a.Major++ }},
-		{"area size", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Size++ }},
-		{"area size zero", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Size = 0 }},
-		{"park in the first page", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = 64 }},
-		{"park unaligned", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset++ }},
-		{"park outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = a.Size - 4 }},
-		{"park far outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = ^uint64(3) }},
-		{"park in a mailbox", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = a.MailboxOffset + 64 }},
-		{"boxes in the first page", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxOffset = 0 }},
-		{"boxes unaligned", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxOffset += 8 }},
-		{"boxes outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxOffset += a.MailboxStride }},
-		{"boxes far outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxOffset = ^uint64(63) }},
-		{"stride short", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxStride = 2048 }},
-		{"stride unaligned", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxStride -= 8 }},
-		{"stride huge", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.MailboxStride = 1 << 63 }},
-		{"state fault", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.State = abi.DeviceFault }},
-		{"state unknown", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.State = 77 }},
-		{"epoch", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Epoch++ }},
-		{"hello type", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.DeviceHello.Header++ }},
-		{"hello length", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.DeviceHello.Header += 1 << 8 }},
-		{"hello magic", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Magic++ }},
-		{"hello major", bridge.ErrABI, func(_ *abi.Area, h *abi.Hello) { h.Major++ }},
-		{"no channels", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Channels = 0 }},
-		{"many channels", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Channels = abi.ChannelsMax + 1 }},
-		{"channels over the area", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Channels = abi.ChannelsMax }},
-		{"no mailboxes", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Mailboxes = 0 }},
-		{"many mailboxes", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Mailboxes = abi.MailboxesMax + 1 }},
-		{"mailboxes over the area", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Mailboxes++ }},
-		{"no islands", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Islands = 0 }},
-		{"many islands", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Islands = abi.IslandsMax + 1 }},
-		{"few slots", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = abi.SlotsMin / 2 }},
-		{"many slots", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = abi.SlotsMax * 2 }},
-		{"odd slots", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = 24 }},
-		{"slots over the stride", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = 64 }},
-		{"no window", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Window = 0 }},
-		{"wide window", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Window = abi.WindowMax + 1 }},
-		{"no beat", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.BeatMS = 0 }},
-		{"slow beat", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.BeatMS = 1 << 31 }},
-		{"no transfers", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.MaxTransfer = 0 }},
-		{"transfers over 48 bits", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.MaxTransfer = 1 << 48 }},
-		{"reserved", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Rsvd = 1 }},
+		{"area magic", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.Magic++ }},
+		{"area major", bridge.ErrABI, func(a *wire.Area, _ *wire.Hello) { a.Major++ }},
+		{"area size", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.Size++ }},
+		{"area size zero", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.Size = 0 }},
+		{"park in the first page", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.ParkOffset = 64 }},
+		{"park unaligned", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.ParkOffset++ }},
+		{"park outside", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.ParkOffset = a.Size - 4 }},
+		{"park far outside", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.ParkOffset = ^uint64(3) }},
+		{"park in a mailbox", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.ParkOffset = a.MailboxOffset + 64 }},
+		{"boxes in the first page", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxOffset = 0 }},
+		{"boxes unaligned", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxOffset += 8 }},
+		{"boxes outside", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxOffset += a.MailboxStride }},
+		{"boxes far outside", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxOffset = ^uint64(63) }},
+		{"stride short", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxStride = 2048 }},
+		{"stride unaligned", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxStride -= 8 }},
+		{"stride huge", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.MailboxStride = 1 << 63 }},
+		{"state fault", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.State = wire.DeviceFault }},
+		{"state unknown", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.State = 77 }},
+		{"epoch", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.Epoch++ }},
+		{"hello type", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.DeviceHello.Header++ }},
+		{"hello length", bridge.ErrFault, func(a *wire.Area, _ *wire.Hello) { a.DeviceHello.Header += 1 << 8 }},
+		{"hello magic", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Magic++ }},
+		{"hello major", bridge.ErrABI, func(_ *wire.Area, h *wire.Hello) { h.Major++ }},
+		{"no channels", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Channels = 0 }},
+		{"many channels", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Channels = abi.ChannelsMax + 1 }},
+		{"channels over the area", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Channels = abi.ChannelsMax }},
+		{"no mailboxes", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Mailboxes = 0 }},
+		{"many mailboxes", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Mailboxes = wire.MailboxesMax + 1 }},
+		{"mailboxes over the area", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Mailboxes++ }},
+		{"no islands", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Islands = 0 }},
+		{"many islands", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Islands = wire.IslandsMax + 1 }},
+		{"few slots", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Slots = wire.SlotsMin / 2 }},
+		{"many slots", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Slots = wire.SlotsMax * 2 }},
+		{"odd slots", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Slots = 24 }},
+		{"slots over the stride", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Slots = 64 }},
+		{"no window", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Window = 0 }},
+		{"wide window", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Window = wire.WindowMax + 1 }},
+		{"no beat", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.BeatMS = 0 }},
+		{"slow beat", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.BeatMS = 1 << 31 }},
+		{"no transfers", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.MaxTransfer = 0 }},
+		{"transfers over 48 bits", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.MaxTransfer = 1 << 48 }},
+		{"reserved", bridge.ErrFault, func(_ *wire.Area, h *wire.Hello) { h.Rsvd = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t)
@@ -112,7 +113,7 @@ func TestOpenRefusesAnAreaThatIsNone(t *testing.T) {
 	f := newFake(t)
 	for _, o := range []odd{
 		{f, nil, f.lay.Size},
-		{f, f.lay.base, uint64(unsafe.Sizeof(abi.Area{})) - 1},
+		{f, f.lay.base, uint64(unsafe.Sizeof(wire.Area{})) - 1},
 		{f, unsafe.Add(f.lay.base, 8), f.lay.Size - 8},
 	} {
 		_, err := Open(context.Background(), o, bridge.Info{}, nil)
@@ -122,7 +123,7 @@ func TestOpenRefusesAnAreaThatIsNone(t *testing.T) {
 
 func TestOpenWaitsForBoot(t *testing.T) {
 	f := newFake(t)
-	f.area.State = abi.DeviceBooting
+	f.area.State = wire.DeviceBooting
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := Open(ctx, f, bridge.Info{}, nil)
@@ -140,7 +141,7 @@ func TestHealthAndWatch(t *testing.T) {
 	})
 	c := f.subscribe(d)
 	wait := f.async(func() error { return c.Send(context.Background(), []byte("x")) })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	f.mute.Store(true) // the device dies
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 	require.EqualValues(t, 1, f.fences.Load())
@@ -153,8 +154,8 @@ func TestHealthAndWatch(t *testing.T) {
 	require.NoError(t, c.Close())
 	c = f.subscribe(d)
 	wait = f.async(func() error { return c.Send(context.Background(), []byte("x")) })
-	f.expect(fakeMailbox, abi.TypeDirect)
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed})
+	f.expect(fakeMailbox, wire.TypeDirect)
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateConsumed})
 	require.NoError(t, wait())
 	require.EqualValues(t, 1, d.Stats().Resets)
 	require.EqualValues(t, 2, d.Info().Epoch)
@@ -194,7 +195,7 @@ func TestResetThatFailsCanBeTriedAgain(t *testing.T) {
 func TestCloseAgainSaysNothing(t *testing.T) {
 	f, _, c := setup(t)
 	wait := f.async(c.Close)
-	f.expect(fakeMailbox, abi.TypeClose)
+	f.expect(fakeMailbox, wire.TypeClose)
 	f.close(3, fakeGeneration)
 	require.NoError(t, wait())
 	for _, again := range []func() error{c.Close, c.CloseSend, c.CloseReceive} {
@@ -212,7 +213,7 @@ func TestCloseIsIdempotentAndEndsEverything(t *testing.T) {
 		f.async(func() error { return c.SendInd(context.Background(), data) }),
 		f.async(func() error { _, err := c.Receive(context.Background(), nil); return err }),
 	}
-	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
 	f.asleep(d, 2)
 	require.NoError(t, d.Close())
 	require.NoError(t, d.Close())

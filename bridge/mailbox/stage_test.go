@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/fault"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // staging is a fake whose device reaches a few pages alone.
@@ -62,33 +63,33 @@ func TestStage(t *testing.T) {
 	r, err := d.Register(data)
 	require.NoError(t, err)
 	wait := s.async(func() error { return c.SendInd(ctx, data) })
-	s.expect(fakeMailbox, abi.TypeIndBegin)
-	list := s.expect(fakeMailbox, abi.TypeIndList)
+	s.expect(fakeMailbox, wire.TypeIndBegin)
+	list := s.expect(fakeMailbox, wire.TypeIndList)
 	address, length := list.Gather().Entry[0].Address(), list.Gather().Entry[0].Length()
 	require.EqualValues(t, uintptr(unsafe.Pointer(&s.memory[0]))+fakeShift, address)
 	require.EqualValues(t, len(data), length)
 	require.Equal(t, "to the device", string(s.memory[:len(data)]))
 	require.ErrorIs(t, r.Close(), bridge.ErrBusy)
-	s.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	s.expect(fakeMailbox, abi.TypeFin)
+	s.ack(wire.TypeDone, done(1, abi.H2D, len(data)))
+	s.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 	require.NoError(t, r.Close())
 
 	got := make([]byte, 8)
 	s.begin(1, 8)
 	wait = s.async(func() error { return c.ReceiveInd(ctx, got) })
-	s.expect(fakeMailbox, abi.TypeIndList)
+	s.expect(fakeMailbox, wire.TypeIndList)
 	copy(s.memory, "came all")
-	s.ack(abi.TypeDone, done(1, abi.D2H, 8))
-	s.expect(fakeMailbox, abi.TypeFin)
+	s.ack(wire.TypeDone, done(1, abi.D2H, 8))
+	s.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 	require.Equal(t, "came all", string(got))
 
 	s.begin(2, 8)
 	wait = s.async(func() error { return c.ReceiveInd(ctx, got) })
-	s.expect(fakeMailbox, abi.TypeIndList)
+	s.expect(fakeMailbox, wire.TypeIndList)
 	copy(s.memory, "in parts")
-	s.ack(abi.TypeError, abi.Ack{Transaction: 2, Outstanding: 8, State: abi.StateFailed, Status: abi.ErrDMA, Direction: uint32(abi.D2H)})
+	s.ack(wire.TypeError, wire.Ack{Transaction: 2, Outstanding: 8, State: wire.StateFailed, Status: abi.ErrDMA, Direction: uint32(abi.D2H)})
 	require.ErrorIs(t, wait(), bridge.ErrDMA)
 	require.Equal(t, "came all", string(got))
 	require.Zero(t, s.staged)
@@ -112,23 +113,23 @@ func TestStageByParts(t *testing.T) {
 	}
 	data := pattern(size)
 	wait := s.async(func() error { return c.SendInd(context.Background(), data) })
-	s.expect(fakeMailbox, abi.TypeIndBegin)
+	s.expect(fakeMailbox, wire.TypeIndBegin)
 	require.Equal(t, data[:6*4096], s.lists(1, 0, 1, 0))
 	<-copying
-	s.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	s.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateReady})
 	lists := int(d.cur.Load().Split(0, size).Lists())
 	for k := 1; k < lists; k++ {
 		require.False(t, s.pending(fakeMailbox), "a list came before its bytes")
 		proceed <- struct{}{}
 		end := min((k+1)*6*4096, size)
 		require.Equal(t, data[k*6*4096:end], s.lists(1, k, k+1, 0))
-		s.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateMoving, Lists: uint32(k + 1), Processed: uint64(end)})
+		s.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateMoving, Lists: uint32(k + 1), Processed: uint64(end)})
 		if k+1 < lists {
 			<-copying
 		}
 	}
-	s.ack(abi.TypeDone, done(1, abi.H2D, size))
-	s.expect(fakeMailbox, abi.TypeFin)
+	s.ack(wire.TypeDone, done(1, abi.H2D, size))
+	s.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -137,10 +138,10 @@ func TestStageByParts(t *testing.T) {
 	<-copying
 	cancel()
 	proceed <- struct{}{}
-	s.expect(fakeMailbox, abi.TypeIndBegin)
-	s.expect(fakeMailbox, abi.TypeIndList)
-	s.expect(fakeMailbox, abi.TypeAbort)
-	s.ack(abi.TypeAborted, abi.Ack{Transaction: 2, Outstanding: size, State: abi.StateFailed, Status: abi.ErrAborted})
+	s.expect(fakeMailbox, wire.TypeIndBegin)
+	s.expect(fakeMailbox, wire.TypeIndList)
+	s.expect(fakeMailbox, wire.TypeAbort)
+	s.ack(wire.TypeAborted, wire.Ack{Transaction: 2, Outstanding: size, State: wire.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), context.Canceled)
 	require.Equal(t, 2, n)
 	require.Zero(t, s.staged)
@@ -152,12 +153,12 @@ func TestStageFromByParts(t *testing.T) {
 	const parts = fakeWindow + 3
 	const size = parts * partLeast
 	s := newStaging(t, size)
-	s.area.DeviceHello.Hello().Capabilities |= abi.CapRounds | abi.CapRuns
+	s.area.DeviceHello.Hello().Capabilities |= wire.CapRounds | wire.CapRuns
 	_, c := s.start(t)
-	require.NotZero(t, s.area.HostHello.Hello().Capabilities&abi.CapRounds)
+	require.NotZero(t, s.area.HostHello.Hello().Capabilities&wire.CapRounds)
 	data, got := pattern(size), make([]byte, size)
-	report := func(kind abi.Type, id uint64, lists int, state abi.State, status abi.Status) {
-		s.ack(kind, abi.Ack{Transaction: id, State: state, Status: status, Lists: uint32(lists), Direction: uint32(abi.D2H),
+	report := func(kind wire.Type, id uint64, lists int, state wire.State, status abi.Status) {
+		s.ack(kind, wire.Ack{Transaction: id, State: state, Status: status, Lists: uint32(lists), Direction: uint32(abi.D2H),
 			Processed: uint64(lists * partLeast), Outstanding: uint64(size - lists*partLeast)})
 	}
 	// moves has the first parts move. A list that follows shows that the part before was copied.
@@ -165,26 +166,26 @@ func TestStageFromByParts(t *testing.T) {
 		s.begin(id, size)
 		wait = s.async(func() error { return c.ReceiveInd(context.Background(), got) })
 		for range fakeWindow {
-			s.expect(fakeMailbox, abi.TypeIndList)
+			s.expect(fakeMailbox, wire.TypeIndList)
 		}
 		for k := range n {
 			copy(s.memory[k*partLeast:], data[k*partLeast:(k+1)*partLeast])
-			report(abi.TypeAck, id, k+1, abi.StateMoving, abi.OK)
-			s.expect(fakeMailbox, abi.TypeIndList)
+			report(wire.TypeAck, id, k+1, wire.StateMoving, abi.OK)
+			s.expect(fakeMailbox, wire.TypeIndList)
 			clear(s.memory[max(0, k-1)*partLeast : k*partLeast]) // it is not copied again
 		}
 		return wait
 	}
 	wait := moves(1, 3)
 	copy(s.memory[3*partLeast:], data[3*partLeast:])
-	s.ack(abi.TypeDone, done(1, abi.D2H, size))
-	s.expect(fakeMailbox, abi.TypeFin)
+	s.ack(wire.TypeDone, done(1, abi.D2H, size))
+	s.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 	require.Equal(t, data, got)
 
 	clear(got)
 	wait = moves(2, 2)
-	report(abi.TypeError, 2, 2, abi.StateFailed, abi.ErrDMA)
+	report(wire.TypeError, 2, 2, wire.StateFailed, abi.ErrDMA)
 	require.ErrorIs(t, wait(), bridge.ErrDMA)
 	require.Equal(t, data[:partLeast], got[:partLeast])
 	require.Equal(t, make([]byte, size-2*partLeast), got[2*partLeast:])
@@ -194,7 +195,7 @@ func TestStageFromByParts(t *testing.T) {
 // TestParts: a transfer has some parts, of whole pages and no size that takes long.
 func TestParts(t *testing.T) {
 	for size, part := range map[uint64]uint64{
-		1: partLeast, abi.EagerBytes: partLeast, 1 << 20: partLeast, 16<<20 + 5: 1 << 20, 17<<20 + 1: 17 << 16, 5 << 30: partMost,
+		1: partLeast, wire.EagerBytes: partLeast, 1 << 20: partLeast, 16<<20 + 5: 1 << 20, 17<<20 + 1: 17 << 16, 5 << 30: partMost,
 	} {
 		require.Equal(t, part, partOf(size), size)
 	}

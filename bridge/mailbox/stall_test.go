@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestMailboxThatIsNotEmptied: a device that beats but takes nothing out of a full
@@ -45,10 +46,10 @@ func TestControlWithoutAnAnswer(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	wait := f.async(func() error { _, err := dev.Programs(context.Background()); return err })
-	h := abi.Header(f.expect(0, abi.TypeDirect).Header)
-	var a abi.Slot
-	*a.Ack() = abi.Ack{Transaction: uint64(h.Sequence()), State: abi.StateConsumed}
-	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), a)
+	h := wire.Header(f.expect(0, wire.TypeDirect).Header)
+	var a wire.Slot
+	*a.Ack() = wire.Ack{Transaction: uint64(h.Sequence()), State: wire.StateConsumed}
+	f.put(0, wire.MakeHeader(wire.TypeAck, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), a)
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 }
 

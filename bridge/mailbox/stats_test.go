@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestUsed: the slots of a ring show how full it is, wherever it stands, and a
@@ -19,10 +20,10 @@ func TestUsed(t *testing.T) {
 		shift := rapid.IntRange(2, 8).Draw(t, "shift")
 		slots := uint64(1) << shift
 		b := &mailbox{mask: slots - 1, shift: shift}
-		ring := make([]abi.Slot, slots)
+		ring := make([]wire.Slot, slots)
 		tail := rapid.Uint64Range(0, 4*slots).Draw(t, "tail")
 		for i := range tail {
-			ring[i&b.mask].Header = uint64(abi.Header(0).WithPhase(b.phase(i)))
+			ring[i&b.mask].Header = uint64(wire.Header(0).WithPhase(b.phase(i)))
 		}
 		used := rapid.Uint64Range(0, min(tail, slots)).Draw(t, "used")
 		head := tail - used
@@ -46,9 +47,9 @@ func TestMailboxStats(t *testing.T) {
 	require.Equal(t, bridge.MailboxStats{Slots: fakeSlots}, d.Stats().Mailboxes[fakeMailbox])
 	wait := f.async(func() error { return c.Send(background, []byte("not taken")) })
 	f.until("the message is in the ring", func() bool { return used() == bridge.Both[int]{H2D: 1} })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	require.Zero(t, used())
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateConsumed})
 	require.NoError(t, wait())
 	c.mailbox.drain()
 	require.Zero(t, used())
@@ -114,24 +115,24 @@ func TestInFlight(t *testing.T) {
 	c := f.subscribe(d)
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
-	const size = 10 * abi.ListEntries * abi.PageSize
+	const size = 10 * wire.ListEntries * abi.PageSize
 	wait := f.async(func() error { return c.SendInd(ctx, pages(size)) })
-	f.expect(fakeMailbox, abi.TypeIndBegin)
-	f.expect(fakeMailbox, abi.TypeIndList)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndList)
 	require.Equal(t, bridge.Both[int]{H2D: 1}, c.Stats().Transfers)
 	require.Equal(t, bridge.Both[int]{H2D: 1}, c.Stats().InFlight)
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateReady})
 	f.until("the window is full", func() bool { return c.Stats().InFlight == (bridge.Both[int]{H2D: fakeWindow}) })
 	for range fakeWindow - 1 {
-		f.expect(fakeMailbox, abi.TypeIndList)
+		f.expect(fakeMailbox, wire.TypeIndList)
 	}
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateMoving, Lists: 2})
-	f.expect(fakeMailbox, abi.TypeIndList)
-	f.expect(fakeMailbox, abi.TypeIndList)
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateMoving, Lists: 2})
+	f.expect(fakeMailbox, wire.TypeIndList)
+	f.expect(fakeMailbox, wire.TypeIndList)
 	require.Equal(t, bridge.Both[int]{H2D: fakeWindow}, d.Stats().InFlight)
 	cancel()
-	f.expect(fakeMailbox, abi.TypeAbort)
-	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted})
+	f.expect(fakeMailbox, wire.TypeAbort)
+	f.ack(wire.TypeAborted, wire.Ack{Transaction: 1, State: wire.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	require.Zero(t, d.Stats().InFlight)
 	require.Zero(t, d.Stats().Transfers)

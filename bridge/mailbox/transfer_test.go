@@ -12,18 +12,19 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // lists takes the lists from..to of a transfer and copies what they name.
 func (f *fake) lists(id uint64, from, to int, flag int) (got []byte) {
 	f.t.Helper()
 	for k := from; k < to; k++ {
-		s := f.expect(fakeMailbox, abi.TypeIndList)
-		h := abi.Header(s.Header)
+		s := f.expect(fakeMailbox, wire.TypeIndList)
+		h := wire.Header(s.Header)
 		require.Equal(f.t, uint16(id), h.Sequence())
-		require.Equal(f.t, flag, h.Length()&abi.ListD2H)
+		require.Equal(f.t, flag, h.Length()&wire.ListD2H)
 		require.Equal(f.t, uint16(k), s.Gather().Number())
-		for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
+		for _, e := range s.Gather().Entry[:h.Length()&wire.ListCountMask] {
 			got = append(got, dma(e)...)
 		}
 	}
@@ -33,10 +34,10 @@ func (f *fake) lists(id uint64, from, to int, flag int) (got []byte) {
 // fillLists is lists for a transfer to the host: it writes what they name.
 func (f *fake) fillLists(from, to int, with byte) (n int) {
 	for k := from; k < to; k++ {
-		s := f.expect(fakeMailbox, abi.TypeIndList)
-		h := abi.Header(s.Header)
-		require.NotZero(f.t, h.Length()&abi.ListD2H)
-		for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
+		s := f.expect(fakeMailbox, wire.TypeIndList)
+		h := wire.Header(s.Header)
+		require.NotZero(f.t, h.Length()&wire.ListD2H)
+		for _, e := range s.Gather().Entry[:h.Length()&wire.ListCountMask] {
 			n += copy(dma(e), bytes.Repeat([]byte{with}, e.Length()))
 		}
 	}
@@ -51,13 +52,13 @@ func pattern(n int) []byte {
 	return b
 }
 
-func done(id uint64, d abi.Direction, size int) abi.Ack {
-	return abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone, Processed: uint64(size)}
+func done(id uint64, d abi.Direction, size int) wire.Ack {
+	return wire.Ack{Transaction: id, Direction: uint32(d), State: wire.StateDone, Processed: uint64(size)}
 }
 
-func moving(id uint64, d abi.Direction, lists int, cut proto.Split) abi.Ack {
-	return abi.Ack{
-		Transaction: id, Direction: uint32(d), State: abi.StateMoving, Lists: uint32(lists),
+func moving(id uint64, d abi.Direction, lists int, cut proto.Split) wire.Ack {
+	return wire.Ack{
+		Transaction: id, Direction: uint32(d), State: wire.StateMoving, Lists: uint32(lists),
 		Processed: cut.UpTo(uint64(lists)), Outstanding: cut.Size - cut.UpTo(uint64(lists)),
 	}
 }
@@ -68,13 +69,13 @@ func TestSendIndSmall(t *testing.T) {
 		id := uint64(i + 1)
 		data := pattern(size)
 		wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-		b := f.expect(fakeMailbox, abi.TypeIndBegin)
-		require.Equal(t, abi.Begin{Transaction: id, Size: uint64(size)}, *b.Begin())
+		b := f.expect(fakeMailbox, wire.TypeIndBegin)
+		require.Equal(t, wire.Begin{Transaction: id, Size: uint64(size)}, *b.Begin())
 		require.NotNil(t, f.peek(fakeMailbox), "list 0 comes with it")
 		got := f.lists(id, 0, 1, 0)
 		require.Equal(t, data, got)
-		f.ack(abi.TypeDone, done(id, abi.H2D, size))
-		n := f.expect(fakeMailbox, abi.TypeFin).Note()
+		f.ack(wire.TypeDone, done(id, abi.H2D, size))
+		n := f.expect(fakeMailbox, wire.TypeFin).Note()
 		require.Equal(t, id, n.Transaction)
 		require.EqualValues(t, abi.H2D, n.Direction)
 		require.NoError(t, wait())
@@ -84,7 +85,7 @@ func TestSendIndSmall(t *testing.T) {
 }
 
 // peek looks at the host's next message without taking it.
-func (f *fake) peek(mailbox int) *abi.Slot {
+func (f *fake) peek(mailbox int) *wire.Slot {
 	head := f.h2dHead
 	s := f.poll(mailbox)
 	f.h2dHead = head
@@ -94,9 +95,9 @@ func (f *fake) peek(mailbox int) *abi.Slot {
 func TestSendIndEmpty(t *testing.T) {
 	f, _, c := setup(t)
 	wait := f.async(func() error { return c.SendInd(context.Background(), nil) })
-	require.Zero(t, f.expect(fakeMailbox, abi.TypeIndBegin).Begin().Size)
-	f.ack(abi.TypeDone, done(1, abi.H2D, 0))
-	f.expect(fakeMailbox, abi.TypeFin)
+	require.Zero(t, f.expect(fakeMailbox, wire.TypeIndBegin).Begin().Size)
+	f.ack(wire.TypeDone, done(1, abi.H2D, 0))
+	f.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 	require.Zero(t, c.Stats().Lists)
 }
@@ -106,19 +107,19 @@ func TestSendIndWindow(t *testing.T) {
 	data := pattern(20*listBytes + 77)
 	cut := proto.Split{Address: 123, Size: uint64(len(data))}
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
 	got := f.lists(1, 0, 1, 0)
 	require.Nil(t, f.poll(fakeMailbox), "no more before READY")
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateReady})
 	got = append(got, f.lists(1, 1, fakeWindow, 0)...)
 	for at := fakeWindow; at < int(cut.Lists()); at += 2 {
 		require.Nil(t, f.poll(fakeMailbox), "the window is full")
-		f.ack(abi.TypeAck, moving(1, abi.H2D, at-fakeWindow+2, cut))
+		f.ack(wire.TypeAck, moving(1, abi.H2D, at-fakeWindow+2, cut))
 		got = append(got, f.lists(1, at, min(at+2, int(cut.Lists())), 0)...)
 	}
 	require.True(t, bytes.Equal(data, got))
-	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.ack(wire.TypeDone, done(1, abi.H2D, len(data)))
+	f.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 }
 
@@ -128,26 +129,26 @@ func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
 	f, d, c := setup(t)
 	data := pattern(3 * listBytes)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
 	got := f.lists(1, 0, 1, 0)
 	f.asleep(d, 1)
 	note := c.recv.note(1)
 	for range c.mailbox.room(proto.RoomList) {
-		require.NotEqual(t, putFull, c.mailbox.put(c.recv.header(abi.TypeFin, abi.PayloadSize, 1), &note.Payload, c.mailbox.room(proto.RoomUrgent)))
+		require.NotEqual(t, putFull, c.mailbox.put(c.recv.header(wire.TypeFin, abi.PayloadSize, 1), &note.Payload, c.mailbox.room(proto.RoomUrgent)))
 	}
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateReady})
 	f.until("full", func() bool {
 		c.send.xfer.mu.Lock()
 		defer c.send.xfer.mu.Unlock()
 		return c.send.xfer.ledger.Ready
 	})
 	for range c.mailbox.room(proto.RoomList) {
-		f.expect(fakeMailbox, abi.TypeFin)
+		f.expect(fakeMailbox, wire.TypeFin)
 	}
 	got = append(got, f.lists(1, 1, 4, 0)...)
 	require.True(t, bytes.Equal(data, got))
-	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.ack(wire.TypeDone, done(1, abi.H2D, len(data)))
+	f.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 }
 
@@ -155,16 +156,16 @@ func TestSendIndRepeat(t *testing.T) {
 	f, _, c := setup(t)
 	data := pattern(6 * listBytes)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
 	f.lists(1, 0, 1, 0)
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateReady})
 	f.lists(1, 1, 4, 0)
-	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat, Status: abi.ErrBusy, Lists: 2, Processed: 2 * listBytes / 2})
+	f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateRepeat, Status: abi.ErrBusy, Lists: 2, Processed: 2 * listBytes / 2})
 	f.lists(1, 2, 6, 0)
-	f.ack(abi.TypeAck, moving(1, abi.H2D, 6, proto.Split{Address: 123, Size: uint64(len(data))}))
+	f.ack(wire.TypeAck, moving(1, abi.H2D, 6, proto.Split{Address: 123, Size: uint64(len(data))}))
 	f.lists(1, 6, 7, 0)
-	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.ack(wire.TypeDone, done(1, abi.H2D, len(data)))
+	f.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 	require.EqualValues(t, 2, c.Stats().Repeated)
 }
@@ -173,13 +174,13 @@ func TestSendIndGivesUpRepeating(t *testing.T) {
 	f, _, c := setup(t)
 	data := pattern(100)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeMailbox, abi.TypeIndBegin)
-	for range abi.RepeatsMax + 1 {
+	f.expect(fakeMailbox, wire.TypeIndBegin)
+	for range wire.RepeatsMax + 1 {
 		f.lists(1, 0, 1, 0)
-		f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat})
+		f.ack(wire.TypeAck, wire.Ack{Transaction: 1, State: wire.StateRepeat})
 	}
-	f.expect(fakeMailbox, abi.TypeAbort)
-	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted, Processed: 50})
+	f.expect(fakeMailbox, wire.TypeAbort)
+	f.ack(wire.TypeAborted, wire.Ack{Transaction: 1, State: wire.StateFailed, Status: abi.ErrAborted, Processed: 50})
 	err := wait()
 	require.ErrorIs(t, err, bridge.ErrDMA)
 	var te *bridge.TransferError
@@ -193,10 +194,10 @@ func TestSendIndRefusals(t *testing.T) {
 	id := uint64(0)
 	for status := abi.OK + 1; status < abi.StatusCount; status++ {
 		wait := f.async(func() error { return c.SendInd(context.Background(), pages(10)) })
-		f.expect(fakeMailbox, abi.TypeIndBegin)
-		f.expect(fakeMailbox, abi.TypeIndList)
+		f.expect(fakeMailbox, wire.TypeIndBegin)
+		f.expect(fakeMailbox, wire.TypeIndList)
 		id++
-		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status, Outstanding: 44, Lists: 0, FaultIndex: 3})
+		f.ack(wire.TypeError, wire.Ack{Transaction: id, State: wire.StateFailed, Status: status, Outstanding: 44, Lists: 0, FaultIndex: 3})
 		err := wait()
 		require.ErrorIs(t, err, bridge.Error(status))
 		var size *bridge.SizeError
@@ -217,11 +218,11 @@ func TestSendIndTargetTimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	wait := f.async(func() error { return c.SendInd(ctx, pages(10)) })
-	b := f.expect(fakeMailbox, abi.TypeIndBegin).Begin()
+	b := f.expect(fakeMailbox, wire.TypeIndBegin).Begin()
 	require.Positive(t, b.TimeoutNS)
 	require.LessOrEqual(t, b.TimeoutNS, uint64(time.Hour))
-	f.expect(fakeMailbox, abi.TypeIndList)
-	f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrTimeout})
+	f.expect(fakeMailbox, wire.TypeIndList)
+	f.ack(wire.TypeError, wire.Ack{Transaction: 1, State: wire.StateFailed, Status: abi.ErrTimeout})
 	err := wait()
 	require.ErrorIs(t, err, bridge.ErrTargetTimeout)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -240,16 +241,16 @@ func TestSendIndLimits(t *testing.T) {
 }
 
 func TestSendIndCancelled(t *testing.T) {
-	aborted := abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted}
+	aborted := wire.Ack{Transaction: 1, State: wire.StateFailed, Status: abi.ErrAborted}
 	for _, c := range []struct {
 		name   string
 		answer func(f *fake)
 	}{
-		{"aborted", func(f *fake) { f.ack(abi.TypeAborted, aborted) }},
-		{"an error crosses", func(f *fake) { f.ack(abi.TypeError, aborted) }},
+		{"aborted", func(f *fake) { f.ack(wire.TypeAborted, aborted) }},
+		{"an error crosses", func(f *fake) { f.ack(wire.TypeError, aborted) }},
 		{"done crosses", func(f *fake) {
-			f.ack(abi.TypeDone, done(1, abi.H2D, 10))
-			f.ack(abi.TypeAborted, aborted)
+			f.ack(wire.TypeDone, done(1, abi.H2D, 10))
+			f.ack(wire.TypeAborted, aborted)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -257,20 +258,20 @@ func TestSendIndCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			data := pages(10)
 			wait := f.async(func() error { return ch.SendInd(ctx, data) })
-			f.expect(fakeMailbox, abi.TypeIndBegin)
-			f.expect(fakeMailbox, abi.TypeIndList)
+			f.expect(fakeMailbox, wire.TypeIndBegin)
+			f.expect(fakeMailbox, wire.TypeIndList)
 			cancel()
-			require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeAbort).Note().Transaction)
+			require.EqualValues(t, 1, f.expect(fakeMailbox, wire.TypeAbort).Note().Transaction)
 			c.answer(f)
 			err := wait()
 			require.ErrorIs(t, err, bridge.ErrWithdrawn)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Zero(t, d.Stats().Faults)
 			wait = f.async(func() error { return ch.SendInd(context.Background(), data) })
-			require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeIndBegin).Begin().Transaction, "the next one works")
-			f.expect(fakeMailbox, abi.TypeIndList)
-			f.ack(abi.TypeDone, done(2, abi.H2D, 10))
-			f.expect(fakeMailbox, abi.TypeFin)
+			require.EqualValues(t, 2, f.expect(fakeMailbox, wire.TypeIndBegin).Begin().Transaction, "the next one works")
+			f.expect(fakeMailbox, wire.TypeIndList)
+			f.ack(wire.TypeDone, done(2, abi.H2D, 10))
+			f.expect(fakeMailbox, wire.TypeFin)
 			require.NoError(t, wait())
 		})
 	}
@@ -293,10 +294,10 @@ func TestAbortUnansweredFencesBeforeTheBufferIsGivenBack(t *testing.T) {
 		close(returned)
 		return err
 	})
-	f.expect(fakeMailbox, abi.TypeIndBegin)
-	f.expect(fakeMailbox, abi.TypeIndList)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndList)
 	cancel()
-	f.expect(fakeMailbox, abi.TypeAbort)
+	f.expect(fakeMailbox, wire.TypeAbort)
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 	require.EqualValues(t, 1, f.fences.Load())
 }
@@ -311,19 +312,19 @@ func TestReceiveInd(t *testing.T) {
 	require.Equal(t, bridge.Offer{Indirect: true, Size: uint64(size)}, o)
 	wait := f.async(func() error { return c.ReceiveInd(context.Background(), data) })
 	n := f.fillLists(0, fakeWindow, 'x')
-	f.ack(abi.TypeAck, moving(1, abi.D2H, fakeWindow, proto.Split{Address: 123, Size: uint64(size)}))
+	f.ack(wire.TypeAck, moving(1, abi.D2H, fakeWindow, proto.Split{Address: 123, Size: uint64(size)}))
 	n += f.fillLists(fakeWindow, 2*fakeWindow, 'x')
-	f.ack(abi.TypeAck, moving(1, abi.D2H, 2*fakeWindow, proto.Split{Address: 123, Size: uint64(size)}))
+	f.ack(wire.TypeAck, moving(1, abi.D2H, 2*fakeWindow, proto.Split{Address: 123, Size: uint64(size)}))
 	n += f.fillLists(2*fakeWindow, 10, 'x')
 	require.Equal(t, size, n)
-	f.ack(abi.TypeDone, done(1, abi.D2H, size))
-	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, abi.TypeFin).Note().Direction)
+	f.ack(wire.TypeDone, done(1, abi.D2H, size))
+	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, wire.TypeFin).Note().Direction)
 	require.NoError(t, wait())
 	require.Equal(t, size, bytes.Count(data, []byte{'x'}))
 
 	f.begin(2, 0)
 	require.NoError(t, c.ReceiveInd(context.Background(), nil))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.expect(fakeMailbox, wire.TypeFin)
 }
 
 func TestReceiveIndSizeMismatch(t *testing.T) {
@@ -334,7 +335,7 @@ func TestReceiveIndSizeMismatch(t *testing.T) {
 	require.ErrorAs(t, err, &size)
 	require.Equal(t, bridge.SizeError{Host: 11, Device: 0}, *size)
 	require.NoError(t, c.ReceiveInd(context.Background(), nil))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.expect(fakeMailbox, wire.TypeFin)
 }
 
 // in returns a place for ReceiveIndFunc.
@@ -352,9 +353,9 @@ func TestReceiveIndFunc(t *testing.T) {
 		})
 	})
 	f.fillLists(0, 1, 'y')
-	f.ack(abi.TypeDone, done(1, abi.D2H, 10))
-	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, abi.TypeAbort).Note().Direction)
-	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrAborted})
+	f.ack(wire.TypeDone, done(1, abi.D2H, 10))
+	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, wire.TypeAbort).Note().Direction)
+	f.ack(wire.TypeAborted, wire.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: wire.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), no)
 
 	f.begin(2, 10)
@@ -362,13 +363,13 @@ func TestReceiveIndFunc(t *testing.T) {
 		return c.ReceiveIndFunc(context.Background(), 10, in(data), func([]byte) error { return nil })
 	})
 	f.fillLists(0, 1, 'z')
-	f.ack(abi.TypeDone, done(2, abi.D2H, 10))
-	f.expect(fakeMailbox, abi.TypeFin)
+	f.ack(wire.TypeDone, done(2, abi.D2H, 10))
+	f.expect(fakeMailbox, wire.TypeFin)
 	require.NoError(t, wait())
 
 	f.begin(3, 0)
 	require.ErrorIs(t, c.ReceiveIndFunc(context.Background(), 0, in(nil), func([]byte) error { return no }), no)
-	require.Equal(t, abi.ErrAborted, f.expect(fakeMailbox, abi.TypeError).Ack().Status)
+	require.Equal(t, abi.ErrAborted, f.expect(fakeMailbox, wire.TypeError).Ack().Status)
 	require.EqualValues(t, 1, c.Stats().Indirect.D2H.Messages)
 	require.EqualValues(t, 2, c.Stats().Indirect.D2H.Errors)
 }
@@ -379,7 +380,7 @@ func TestReceiveIndEnds(t *testing.T) {
 	f.begin(1, 10)
 	wait := f.async(func() error { return c.ReceiveInd(context.Background(), data) })
 	f.fillLists(0, 1, 0)
-	f.ack(abi.TypeError, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrDMA, Processed: 4, FaultIndex: 1})
+	f.ack(wire.TypeError, wire.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: wire.StateFailed, Status: abi.ErrDMA, Processed: 4, FaultIndex: 1})
 	var te *bridge.TransferError
 	require.ErrorAs(t, wait(), &te)
 	require.EqualValues(t, 4, te.Processed)
@@ -390,8 +391,8 @@ func TestReceiveIndEnds(t *testing.T) {
 	wait = f.async(func() error { return c.ReceiveInd(ctx, data) })
 	f.fillLists(0, 1, 0)
 	cancel()
-	f.expect(fakeMailbox, abi.TypeAbort)
-	f.ack(abi.TypeAborted, abi.Ack{Transaction: 2, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrAborted})
+	f.expect(fakeMailbox, wire.TypeAbort)
+	f.ack(wire.TypeAborted, wire.Ack{Transaction: 2, Direction: uint32(abi.D2H), State: wire.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), context.Canceled)
 	f.message(3, "next")
 	_, err := c.Receive(context.Background(), make([]byte, 4))
@@ -403,16 +404,16 @@ func TestBothHalvesAtOnce(t *testing.T) {
 	f, _, c := setup(t)
 	out, in := pattern(100), pages(200)
 	send := f.async(func() error { return c.SendInd(context.Background(), out) })
-	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndBegin)
 	f.lists(1, 0, 1, 0)
 	f.begin(1, 200)
 	receive := f.async(func() error { return c.ReceiveInd(context.Background(), in) })
 	f.fillLists(0, 1, 'q')
-	f.ack(abi.TypeDone, done(1, abi.D2H, 200))
-	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, abi.TypeFin).Note().Direction)
+	f.ack(wire.TypeDone, done(1, abi.D2H, 200))
+	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, wire.TypeFin).Note().Direction)
 	require.NoError(t, receive())
-	f.ack(abi.TypeDone, done(1, abi.H2D, 100))
-	require.EqualValues(t, abi.H2D, f.expect(fakeMailbox, abi.TypeFin).Note().Direction)
+	f.ack(wire.TypeDone, done(1, abi.H2D, 100))
+	require.EqualValues(t, abi.H2D, f.expect(fakeMailbox, wire.TypeFin).Note().Direction)
 	require.NoError(t, send())
 }
 

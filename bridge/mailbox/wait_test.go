@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // offered is a send that its caller may cancel, of a message that the device was offered.
@@ -18,7 +19,7 @@ func offered(t *testing.T) (f *fake, d *device, c *channel, cancel func(), wait 
 	f, d, c = setup(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait = f.async(func() error { return c.Send(ctx, nil) })
-	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, wire.TypeDirect)
 	f.asleep(d, 1)
 	return f, d, c, cancel, wait
 }
@@ -35,9 +36,9 @@ func takenBack(t *testing.T, d *device, wait func() error) {
 func TestAnswersInTheRingAreAnswers(t *testing.T) {
 	f, d, _, cancel, wait := offered(t)
 	cancel()
-	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, wire.TypeWithdraw)
 	f.asleep(d, 1)
-	f.place(fakeMailbox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	f.place(fakeMailbox, f.header(wire.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
 	takenBack(t, d, wait)
 }
 
@@ -47,12 +48,12 @@ func TestHeartbeatsBehindTheAnswer(t *testing.T) {
 	f, d, c, cancel, wait := offered(t)
 	f.mute.Store(true)
 	cancel()
-	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, wire.TypeWithdraw)
 	f.until("a call asleep", func() bool { return c.send.asleep.Load() != 0 })
 	w := &c.mailbox.ep.watch
 	w.mu.Lock()
 	f.until("a look at the heartbeat", func() bool { return strings.Contains(stacks(), "(*watch).count(") })
-	f.place(fakeMailbox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	f.place(fakeMailbox, f.header(wire.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
 	f.pulse.Lock()
 	for range cancelHeartbeats {
 		f.writeBeat()
@@ -76,9 +77,9 @@ func TestIslandThatHasNotLooked(t *testing.T) {
 		f.writeBeat()
 	}
 	f.pulse.Unlock()
-	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, wire.TypeWithdraw)
 	time.Sleep(2 * cancelStep)
-	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	f.note(wire.TypeWithdrawn, 1, abi.H2D)
 	takenBack(t, d, wait)
 }
 
@@ -89,8 +90,8 @@ func stacks() string {
 }
 
 // noteSlot is the payload of a note about a transaction.
-func noteSlot(id uint64, d abi.Direction) (s abi.Slot) {
-	*s.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+func noteSlot(id uint64, d abi.Direction) (s wire.Slot) {
+	*s.Note() = wire.Note{Transaction: id, Direction: uint32(d)}
 	return s
 }
 

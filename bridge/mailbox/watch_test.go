@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // noPort is a port that nothing is behind.
@@ -35,7 +36,7 @@ func newPulse(beat time.Duration) *epoch { return newPulseOf(&device{port: noPor
 // newPulseOf is newPulse of a device.
 func newPulseOf(d *device, beat time.Duration) *epoch {
 	e := &epoch{dev: d, fenced: make(chan struct{})}
-	e.area = &abi.Area{State: abi.DeviceReady}
+	e.area = &wire.Area{State: wire.DeviceReady}
 	e.table.init(1)
 	e.watch.init(e, beat)
 	return e
@@ -46,7 +47,7 @@ func (e *epoch) pulse(n uint64) {
 	e.watch.mu.Lock() // two loads make one beat
 	defer e.watch.mu.Unlock()
 	e.area.Heartbeat.Heartbeat().Beat = n
-	e.area.Heartbeat.Header = uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 0, uint16(n), 0))
+	e.area.Heartbeat.Header = uint64(wire.MakeHeader(wire.TypeHeartbeat, abi.PayloadSize, 0, uint16(n), 0))
 }
 
 // TestAgeIsThatOfTheBeat: a heartbeat is as old as the time at which the device wrote it, however seldom
@@ -126,9 +127,9 @@ func TestSilenceOfAFarDevice(t *testing.T) {
 		state       uint32
 		least, most time.Duration
 	}{
-		{"carried", true, abi.DeviceReady, far, far + time.Second/2},
-		{"its carrier stands still", false, abi.DeviceReady, time.Second, 3 * time.Second / 2},
-		{"its node is gone", true, abi.DeviceOff, 0, time.Second / looks},
+		{"carried", true, wire.DeviceReady, far, far + time.Second/2},
+		{"its carrier stands still", false, wire.DeviceReady, time.Second, 3 * time.Second / 2},
+		{"its node is gone", true, wire.DeviceOff, 0, time.Second / looks},
 	} {
 		for phase := range 10 {
 			synctest.Test(t, func(t *testing.T) {
@@ -158,7 +159,7 @@ func TestSilenceOfAFarDevice(t *testing.T) {
 // TestDeviceThatServesNoMore: calls end when the doorbell rings, whatever the heartbeat; and at the
 // next look where it was not heard.
 func TestDeviceThatServesNoMore(t *testing.T) {
-	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault} {
+	for _, state := range []uint32{wire.DeviceOff, wire.DeviceBooting, wire.DeviceFault} {
 		f := newFake(t)
 		dev := f.open()
 		atomic.StoreUint32(&f.area.State, state)
@@ -173,7 +174,7 @@ func TestDeviceThatServesNoMore(t *testing.T) {
 		e.pulse(1)
 		e.dev.blocked.Add(1)
 		e.watch.wakeUp()
-		atomic.StoreUint32(&e.area.State, abi.DeviceOff)
+		atomic.StoreUint32(&e.area.State, wire.DeviceOff)
 		time.Sleep(time.Second / looks)
 		<-e.fenced
 		require.ErrorContains(t, e.err(), "serves no more")
