@@ -1,23 +1,26 @@
 package proto
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
+)
 
 // About returns the half that a message of the device is about. why is not empty if it can be
 // about none. The header must have passed [Layout.Header]; CLOSE is for [ClassifyClose].
-func About(s *abi.Slot) (d abi.Direction, why string) {
-	h := abi.Header(s.Header)
+func About(s *wire.Slot) (d abi.Direction, why string) {
+	h := wire.Header(s.Header)
 	switch h.Type() {
-	case abi.TypeDirect, abi.TypeIndBegin:
+	case wire.TypeDirect, wire.TypeIndBegin:
 		return abi.D2H, ""
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
 		a := s.Ack()
 		if a.Direction > uint32(abi.D2H) || uint16(a.Transaction) != h.Sequence() {
 			return 0, "record of no transaction"
 		}
 		return abi.Direction(a.Direction), ""
-	case abi.TypeWithdraw, abi.TypeOffer:
+	case wire.TypeWithdraw, wire.TypeOffer:
 		return abi.D2H, ""
-	case abi.TypeWithdrawn:
+	case wire.TypeWithdrawn:
 		if d := abi.Direction(s.Note().Direction); d <= abi.D2H {
 			return d, ""
 		}
@@ -32,7 +35,7 @@ func About(s *abi.Slot) (d abi.Direction, why string) {
 // follow, or one with an event that leads nowhere. why is the reason of EventFault. l is the half's
 // ledger, which a record of a transfer changes; limit is the largest transfer. s is the only copy
 // that anybody looks at.
-func (t *Table) Classify(h Half, l *Ledger, limit uint64, s *abi.Slot) (p Step, why string) {
+func (t *Table) Classify(h Half, l *Ledger, limit uint64, s *wire.Slot) (p Step, why string) {
 	in, why := input(h, l, limit, s)
 	if in >= inputCount {
 		return stay(Event(in - inputCount)), why
@@ -55,15 +58,15 @@ const (
 )
 
 // input reduces a message to what happens to the half. why is the reason if that is a fault.
-func input(h Half, l *Ledger, limit uint64, s *abi.Slot) (in Input, why string) {
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect:
+func input(h Half, l *Ledger, limit uint64, s *wire.Slot) (in Input, why string) {
+	switch wire.Header(s.Header).Type() {
+	case wire.TypeDirect:
 		return direct(h, s)
-	case abi.TypeIndBegin:
+	case wire.TypeIndBegin:
 		return begin(h, limit, s)
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
 		return record(h, l, s)
-	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady, abi.TypeOffer:
+	case wire.TypeWithdraw, wire.TypeWithdrawn, wire.TypeReady, wire.TypeOffer:
 		return note(h, s)
 	}
 	return takeFault, "not a message of a device"
@@ -80,19 +83,19 @@ func offer(ahead int64) (Input, string) {
 	return TakeOffer, "a second offer"
 }
 
-func direct(h Half, s *abi.Slot) (Input, string) {
-	hd := abi.Header(s.Header)
+func direct(h Half, s *wire.Slot) (Input, string) {
+	hd := wire.Header(s.Header)
 	if hd.Length() > abi.PayloadSize {
 		return takeFault, "message over 56 bytes"
 	}
 	return offer(int64(int16(hd.Sequence() - uint16(h.ID+1))))
 }
 
-func begin(h Half, limit uint64, s *abi.Slot) (Input, string) {
+func begin(h Half, limit uint64, s *wire.Slot) (Input, string) {
 	b := s.Begin()
 	ahead := int64(b.Transaction - (h.ID + 1))
 	switch {
-	case uint16(b.Transaction) != abi.Header(s.Header).Sequence():
+	case uint16(b.Transaction) != wire.Header(s.Header).Sequence():
 		return takeFault, "sequence is not the transaction's"
 	case reserved(s, 3):
 		return takeFault, "reserved bits"
@@ -105,7 +108,7 @@ func begin(h Half, limit uint64, s *abi.Slot) (Input, string) {
 }
 
 // reserved reports whether a word of the payload that must be zero is not.
-func reserved(s *abi.Slot, from int) bool {
+func reserved(s *wire.Slot, from int) bool {
 	var or uint64
 	for _, w := range s.Payload[from:] {
 		or |= w
@@ -114,9 +117,9 @@ func reserved(s *abi.Slot, from int) bool {
 }
 
 // record takes ACK, DONE, ERROR and ABORTED.
-func record(h Half, l *Ledger, s *abi.Slot) (Input, string) {
+func record(h Half, l *Ledger, s *wire.Slot) (Input, string) {
 	a := s.Ack()
-	t := abi.Header(s.Header).Type()
+	t := wire.Header(s.Header).Type()
 	switch ahead := int64(a.Transaction - h.current()); {
 	case ahead > 0:
 		return takeFault, "transaction from the future"
@@ -135,28 +138,28 @@ func record(h Half, l *Ledger, s *abi.Slot) (Input, string) {
 }
 
 // answer returns what a record means for a message.
-func answer(t abi.Type, a *abi.Ack) Input {
+func answer(t wire.Type, a *wire.Ack) Input {
 	switch {
-	case t == abi.TypeAck && a.State == abi.StateConsumed && a.Status == abi.OK:
+	case t == wire.TypeAck && a.State == wire.StateConsumed && a.Status == abi.OK:
 		return TakeConsumed
-	case t == abi.TypeError && a.State == abi.StateFailed && a.Status > abi.OK && a.Status < abi.StatusCount:
+	case t == wire.TypeError && a.State == wire.StateFailed && a.Status > abi.OK && a.Status < abi.StatusCount:
 		return TakeRefused
 	}
 	return TakeNonsense
 }
 
 // moved returns what a record means for an eager transfer of so many bytes.
-func moved(size uint64, t abi.Type, a *abi.Ack) Input {
+func moved(size uint64, t wire.Type, a *wire.Ack) Input {
 	in := answer(t, a)
-	if in == TakeConsumed && a.Processed != size || a.Processed > size || a.FaultIndex >= abi.EagerEntries {
+	if in == TakeConsumed && a.Processed != size || a.Processed > size || a.FaultIndex >= wire.EagerEntries {
 		return TakeNonsense
 	}
 	return in
 }
 
 // note takes WITHDRAW, WITHDRAWN, READY and OFFER.
-func note(h Half, s *abi.Slot) (Input, string) {
-	n, hd := s.Note(), abi.Header(s.Header)
+func note(h Half, s *wire.Slot) (Input, string) {
+	n, hd := s.Note(), wire.Header(s.Header)
 	ahead := int64(n.Transaction - h.current())
 	switch {
 	case n.Direction != uint32(h.Direction) || n.Status >= uint32(abi.StatusCount):
@@ -165,15 +168,15 @@ func note(h Half, s *abi.Slot) (Input, string) {
 		return takeFault, "reserved bits"
 	case uint16(n.Transaction) != hd.Sequence():
 		return takeFault, "sequence is not the transaction's"
-	case hd.Type() == abi.TypeOffer:
+	case hd.Type() == wire.TypeOffer:
 		return ask(int64(n.Transaction - h.ID - 1))
-	case hd.Type() == abi.TypeReady && ahead == 1:
+	case hd.Type() == wire.TypeReady && ahead == 1:
 		return TakeReady, ""
 	case ahead > 0:
 		return takeFault, "transaction from the future"
-	case ahead < 0 || hd.Type() == abi.TypeReady:
+	case ahead < 0 || hd.Type() == wire.TypeReady:
 		return takeStale, ""
-	case hd.Type() == abi.TypeWithdraw:
+	case hd.Type() == wire.TypeWithdraw:
 		return TakeWithdraw, "withdraw of nothing"
 	}
 	return TakeWithdrawn, "withdrawn, but nobody asked"
@@ -192,11 +195,11 @@ func ask(ahead int64) (Input, string) {
 
 // ClassifyClose returns what a CLOSE of the device means for the subscription of a generation.
 // last is true once the host put CLOSE for both halves.
-func ClassifyClose(generation uint64, last bool, s *abi.Slot) (Event, string) {
+func ClassifyClose(generation uint64, last bool, s *wire.Slot) (Event, string) {
 	const both = 1<<abi.H2D | 1<<abi.D2H
 	o := s.Close()
 	switch {
-	case uint16(o.Generation) != abi.Header(s.Header).Sequence(), o.Halves == 0 || o.Halves > both,
+	case uint16(o.Generation) != wire.Header(s.Header).Sequence(), o.Halves == 0 || o.Halves > both,
 		o.Status >= uint32(abi.StatusCount), reserved(s, 2):
 		return EventFault, "malformed close"
 	case int64(o.Generation-generation) > 0:
@@ -212,8 +215,8 @@ func ClassifyClose(generation uint64, last bool, s *abi.Slot) (Event, string) {
 // Stranger returns what a message means for a channel that is not open here: what crossed its close
 // is stale, but it must arrive through the channel's mailbox and be of a type that a device may
 // put.
-func (l *Layout) Stranger(mailbox int, s *abi.Slot) (Event, string) {
-	if l.Hello.Mailbox(abi.Header(s.Header).Channel()) != mailbox {
+func (l *Layout) Stranger(mailbox int, s *wire.Slot) (Event, string) {
+	if l.Hello.Mailbox(wire.Header(s.Header).Channel()) != mailbox {
 		return EventFault, "not a channel of this mailbox"
 	}
 	switch abi.Header(s.Header).Type() {

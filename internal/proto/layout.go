@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Layout is where things are in a mailbox area, checked.
 type Layout struct {
-	Hello         abi.Hello // the device's; capabilities as agreed
+	Hello         wire.Hello // the device's; capabilities as agreed
 	Epoch         uint32
 	Size          uint64 // of the area, bytes
 	ParkOffset    uint64
@@ -31,20 +32,20 @@ const (
 
 // Check makes a layout of a private copy of the area's first page. room is how much memory there
 // is. It returns [ErrABI], or another error for a device that makes no sense.
-func Check(area *abi.Area, room uint64) (*Layout, error) {
+func Check(area *wire.Area, room uint64) (*Layout, error) {
 	slot := area.DeviceHello
 	l := &Layout{
 		Hello: *slot.Hello(), Epoch: area.Epoch, Size: area.Size,
 		ParkOffset: area.ParkOffset, MailboxOffset: area.MailboxOffset, MailboxStride: area.MailboxStride,
 	}
-	switch h := abi.Header(slot.Header); {
-	case area.Magic != abi.Magic:
+	switch h := wire.Header(slot.Header); {
+	case area.Magic != wire.Magic:
 		return nil, fmt.Errorf("area with magic %#x", area.Magic)
 	case area.Major != abi.Major:
 		return nil, fmt.Errorf("%w: device has %d, host %d", ErrABI, area.Major, abi.Major)
-	case h.Type() != abi.TypeHello || h.Length() != abi.PayloadSize || h.Epoch() != uint8(l.Epoch):
+	case h.Type() != wire.TypeHello || h.Length() != abi.PayloadSize || h.Epoch() != uint8(l.Epoch):
 		return nil, fmt.Errorf("hello with header %#x", slot.Header)
-	case l.Hello.Magic != abi.Magic || l.Hello.Rsvd != 0:
+	case l.Hello.Magic != wire.Magic || l.Hello.Rsvd != 0:
 		return nil, fmt.Errorf("hello with magic %#x, reserved %#x", l.Hello.Magic, l.Hello.Rsvd)
 	case l.Hello.Major != abi.Major:
 		return nil, fmt.Errorf("%w: device has %d, host %d", ErrABI, l.Hello.Major, abi.Major)
@@ -59,7 +60,7 @@ func Check(area *abi.Area, room uint64) (*Layout, error) {
 // agree leaves of the device's capabilities what the host accepts.
 func (l *Layout) agree() {
 	l.Hello.Capabilities &= Capabilities
-	if l.Hello.Capabilities&abi.CapEager == 0 {
+	if l.Hello.Capabilities&wire.CapEager == 0 {
 		l.Hello.Eager = 0
 	}
 }
@@ -72,10 +73,10 @@ func (l *Layout) limits() error {
 		value, lo, hi uint64
 	}{
 		{"channels", uint64(h.Channels), 1, abi.ChannelsMax},
-		{"mailboxes", uint64(h.Mailboxes), 1, abi.MailboxesMax},
-		{"islands", uint64(h.Islands), 1, abi.IslandsMax},
-		{"slots", uint64(h.Slots), abi.SlotsMin, abi.SlotsMax},
-		{"window", uint64(h.Window), 1, abi.WindowMax},
+		{"mailboxes", uint64(h.Mailboxes), 1, wire.MailboxesMax},
+		{"islands", uint64(h.Islands), 1, wire.IslandsMax},
+		{"slots", uint64(h.Slots), wire.SlotsMin, wire.SlotsMax},
+		{"window", uint64(h.Window), 1, wire.WindowMax},
 		{"heartbeat interval", uint64(h.BeatMS), 1, beatMSMax},
 		{"largest transfer", h.MaxTransfer, 1, sizeMax},
 	} {
@@ -83,7 +84,7 @@ func (l *Layout) limits() error {
 			return fmt.Errorf("hello with %s %d, not %d..%d", f.name, f.value, f.lo, f.hi)
 		}
 	}
-	if h.Eager > abi.EagerEntries || (h.Eager != 0) != (h.Capabilities&abi.CapEager != 0) {
+	if h.Eager > wire.EagerEntries || (h.Eager != 0) != (h.Capabilities&wire.CapEager != 0) {
 		return fmt.Errorf("hello with %d entries of an eager transfer, capabilities %#x", h.Eager, h.Capabilities)
 	}
 	if h.Slots&(h.Slots-1) != 0 {
@@ -97,19 +98,19 @@ func (l *Layout) limits() error {
 
 // places makes sure that everything is inside the area, apart from everything else.
 func (l *Layout) places(room uint64) error {
-	if l.Size < abi.AreaSize || l.Size > room {
+	if l.Size < wire.AreaSize || l.Size > room {
 		return fmt.Errorf("area of %d bytes in %d", l.Size, room)
 	}
 	parkEnd, ok := l.span(l.ParkOffset, uint64(l.Hello.Channels), 4)
-	if !ok || l.ParkOffset%4 != 0 || l.ParkOffset < abi.AreaSize {
+	if !ok || l.ParkOffset%4 != 0 || l.ParkOffset < wire.AreaSize {
 		return fmt.Errorf("park words at %#x", l.ParkOffset)
 	}
-	need := abi.MailboxSize + 2*uint64(l.Hello.Slots)*abi.SlotSize
-	if l.MailboxStride%abi.SlotSize != 0 || l.MailboxStride < need || l.MailboxStride > l.Size {
+	need := wire.MailboxSize + 2*uint64(l.Hello.Slots)*wire.SlotSize
+	if l.MailboxStride%wire.SlotSize != 0 || l.MailboxStride < need || l.MailboxStride > l.Size {
 		return fmt.Errorf("mailbox stride %#x", l.MailboxStride)
 	}
 	mailboxesEnd, ok := l.span(l.MailboxOffset, uint64(l.Hello.Mailboxes), l.MailboxStride)
-	if !ok || l.MailboxOffset%abi.SlotSize != 0 || l.MailboxOffset < abi.AreaSize ||
+	if !ok || l.MailboxOffset%wire.SlotSize != 0 || l.MailboxOffset < wire.AreaSize ||
 		l.MailboxOffset < parkEnd && l.ParkOffset < mailboxesEnd {
 		return fmt.Errorf("mailboxes at %#x", l.MailboxOffset)
 	}
@@ -125,11 +126,11 @@ func (l *Layout) span(at, n, size uint64) (end uint64, ok bool) {
 }
 
 // Answer returns the host's hello: what it accepts of the device's offer.
-func (l *Layout) Answer() (s abi.Slot) {
+func (l *Layout) Answer() (s wire.Slot) {
 	h := &l.Hello
-	s.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(l.Epoch), 0, 0))
-	*s.Hello() = abi.Hello{
-		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: h.Capabilities,
+	s.Header = uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, uint8(l.Epoch), 0, 0))
+	*s.Hello() = wire.Hello{
+		Magic: wire.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: h.Capabilities,
 		Channels: h.Channels, Mailboxes: h.Mailboxes, Islands: h.Islands, Slots: h.Slots,
 		Window: h.Window, BeatMS: h.BeatMS, MaxTransfer: h.MaxTransfer,
 		Eager: h.Eager,
@@ -138,7 +139,7 @@ func (l *Layout) Answer() (s abi.Slot) {
 }
 
 // Header checks the header of a message: EventNone if it may be looked at.
-func (l *Layout) Header(h abi.Header) (Event, string) {
+func (l *Layout) Header(h wire.Header) (Event, string) {
 	switch {
 	case h.Epoch() != uint8(l.Epoch):
 		return EventStale, ""

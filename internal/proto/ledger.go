@@ -1,6 +1,9 @@
 package proto
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
+)
 
 // Ledger is the host's account of one transfer: what was sent, and what the device reports. It
 // believes nothing that cannot follow from what was sent.
@@ -41,16 +44,16 @@ func (l *Ledger) Accepted() bool { return l.Ready || l.Acked > 0 || l.Processed 
 
 // Record takes a completion record of type t into account and returns what it means. why is
 // what is wrong with one that is TakeNonsense.
-func (l *Ledger) Record(t abi.Type, a *abi.Ack) (in Input, why string) {
-	if a.Status >= abi.StatusCount || a.State >= abi.StateCount {
+func (l *Ledger) Record(t wire.Type, a *wire.Ack) (in Input, why string) {
+	if a.Status >= abi.StatusCount || a.State >= wire.StateCount {
 		return TakeNonsense, "unknown status or state"
 	}
 	switch t {
-	case abi.TypeAck:
+	case wire.TypeAck:
 		return l.ack(a)
-	case abi.TypeDone:
+	case wire.TypeDone:
 		return l.done(a)
-	case abi.TypeAborted:
+	case wire.TypeAborted:
 		if !l.Aborting {
 			return TakeNonsense, "aborted, but nobody asked"
 		}
@@ -64,11 +67,11 @@ func (l *Ledger) Record(t abi.Type, a *abi.Ack) (in Input, why string) {
 }
 
 // ack handles READY, MOVING, REPEAT and CONSUMED.
-func (l *Ledger) ack(a *abi.Ack) (Input, string) {
-	if a.Status != abi.OK && a.State != abi.StateRepeat { // a repeat carries its reason
+func (l *Ledger) ack(a *wire.Ack) (Input, string) {
+	if a.Status != abi.OK && a.State != wire.StateRepeat { // a repeat carries its reason
 		return TakeNonsense, "ack with a status"
 	}
-	if a.State == abi.StateConsumed {
+	if a.State == wire.StateConsumed {
 		return l.consumed(a)
 	}
 	if l.Sent == 0 {
@@ -79,11 +82,11 @@ func (l *Ledger) ack(a *abi.Ack) (Input, string) {
 		return TakeNonsense, "more lists or bytes acked than were sent"
 	}
 	switch {
-	case a.State == abi.StateRepeat:
+	case a.State == wire.StateRepeat:
 		return l.repeat(lists)
-	case a.State == abi.StateReady && !l.Ready:
+	case a.State == wire.StateReady && !l.Ready:
 		l.Ready = true
-	case a.State == abi.StateMoving && (l.Ready || l.Sent == l.Lists && (lists > 0 || l.Processed > 0)):
+	case a.State == wire.StateMoving && (l.Ready || l.Sent == l.Lists && (lists > 0 || l.Processed > 0)):
 	default:
 		return TakeNonsense, "ack of a transfer in a state that cannot be"
 	}
@@ -104,7 +107,7 @@ func (l *Ledger) repeat(k uint64) (Input, string) {
 	if l.tries == 0 || k != l.again || l.Processed > l.at {
 		l.again, l.at, l.tries = k, l.Processed, 0
 	}
-	if l.tries++; l.tries > abi.RepeatsMax {
+	if l.tries++; l.tries > wire.RepeatsMax {
 		return TakeRetriesExhausted, ""
 	}
 	l.Repeated += l.Sent - k
@@ -113,9 +116,9 @@ func (l *Ledger) repeat(k uint64) (Input, string) {
 }
 
 // done checks that nothing is missing.
-func (l *Ledger) done(a *abi.Ack) (Input, string) {
+func (l *Ledger) done(a *wire.Ack) (Input, string) {
 	if l.Sent != l.Lists || a.Processed != l.Cut.Size || a.Outstanding != 0 ||
-		a.Status != abi.OK || a.State != abi.StateDone {
+		a.Status != abi.OK || a.State != wire.StateDone {
 		return TakeNonsense, "done, but not all was moved"
 	}
 	l.Acked, l.Processed = l.Lists, l.Cut.Size
@@ -124,7 +127,7 @@ func (l *Ledger) done(a *abi.Ack) (Input, string) {
 
 // consumed checks that nothing is missing of what another host took: that one had the last word, so
 // that this one has no FIN to put, and no ABORT that would be heard.
-func (l *Ledger) consumed(a *abi.Ack) (Input, string) {
+func (l *Ledger) consumed(a *wire.Ack) (Input, string) {
 	if l.Sent != l.Lists || a.Processed != l.Cut.Size || a.Outstanding != 0 {
 		return TakeNonsense, "consumed, but not all was moved"
 	}
@@ -134,8 +137,8 @@ func (l *Ledger) consumed(a *abi.Ack) (Input, string) {
 
 // last takes the place where a transfer ended that is not done. Its count of bytes may be behind
 // a repeat's.
-func (l *Ledger) last(a *abi.Ack, in Input) (Input, string) {
-	if a.State != abi.StateFailed || a.FaultIndex >= abi.ListEntries {
+func (l *Ledger) last(a *wire.Ack, in Input) (Input, string) {
+	if a.State != wire.StateFailed || a.FaultIndex >= wire.ListEntries {
 		return TakeNonsense, "ended in a state or an entry that cannot be"
 	}
 	if a.Processed > l.Cut.Size {
@@ -147,7 +150,7 @@ func (l *Ledger) last(a *abi.Ack, in Input) (Input, string) {
 
 // progress checks the counters of an ack and returns its cumulative lists, widened from the 32
 // bits on the wire.
-func (l *Ledger) progress(a *abi.Ack) (lists uint64, ok bool) {
+func (l *Ledger) progress(a *wire.Ack) (lists uint64, ok bool) {
 	lists = l.Acked + uint64(a.Lists-uint32(l.Acked))
 	if lists > l.Sent || a.Processed < l.Processed || a.Processed > l.Cut.UpTo(max(l.most, l.Sent)) {
 		return 0, false

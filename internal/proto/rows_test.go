@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestEachHostRowMatters: a host that lacks a transition, or has another in its place, fails a
@@ -103,9 +104,9 @@ func hostAnswer(t *testing.T, m *talk.Model, text string) string {
 }
 
 // slotOf reads a slot's words.
-func slotOf(t *testing.T, words []string) *abi.Slot {
+func slotOf(t *testing.T, words []string) *wire.Slot {
 	t.Helper()
-	var s abi.Slot
+	var s wire.Slot
 	for i, w := range words {
 		n, err := strconv.ParseUint(w, 16, 64)
 		require.NoError(t, err)

@@ -1,6 +1,9 @@
 package proto
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
+)
 
 // Split cuts a buffer into gather lists. List k is computed from k alone, so that a round can be
 // sent again at any time.
@@ -17,7 +20,7 @@ const runsEnd = 1 << 48
 
 // Split cuts a buffer as host and device agreed to.
 func (l *Layout) Split(address, size uint64) Split {
-	runs := l.Hello.Capabilities&abi.CapRuns != 0 && address <= runsEnd && size <= runsEnd-address
+	runs := l.Hello.Capabilities&wire.CapRuns != 0 && address <= runsEnd && size <= runsEnd-address
 	return Split{Address: address, Size: size, Runs: runs}
 }
 
@@ -25,8 +28,8 @@ func (l *Layout) Split(address, size uint64) Split {
 // zero if there are none.
 func (l *Layout) EagerMost() int {
 	entries := int(l.Hello.Eager)
-	if l.Hello.Capabilities&abi.CapRuns != 0 {
-		return min(entries, 1) * abi.EagerBytes
+	if l.Hello.Capabilities&wire.CapRuns != 0 {
+		return min(entries, 1) * wire.EagerBytes
 	}
 	return entries * abi.PageSize
 }
@@ -38,14 +41,14 @@ func (s Split) head() uint64 { return s.Address & (abi.PageSize - 1) }
 // most.
 func (s Split) reach() uint64 {
 	if s.Runs {
-		return abi.RunPages * abi.PageSize
+		return wire.RunPages * abi.PageSize
 	}
 	return abi.PageSize
 }
 
 // list is the number of bytes from the start of a list's first page to the end of its last, at most.
 func (s Split) list() uint64 {
-	list := abi.ListEntries * s.reach()
+	list := wire.ListEntries * s.reach()
 	if s.Most > 0 {
 		list = min(list, s.Most)
 	}
@@ -77,34 +80,34 @@ func (s Split) Place(at uint64) (list, entry uint32) {
 
 // Fill writes list k, which must be below Lists(), and returns the length of its header: the number
 // of entries, and whether they are runs.
-func (s Split) Fill(k uint64, g *abi.Gather) (length int) {
+func (s Split) Fill(k uint64, g *wire.Gather) (length int) {
 	end := s.UpTo(k + 1)
 	length = s.entries(s.UpTo(k), end, g.Entry[:])
 	if s.Sum {
-		length |= abi.ListSum
+		length |= wire.ListSum
 	}
-	g.Tail = abi.MakeTail(s.Size-end, uint16(k))
+	g.Tail = wire.MakeTail(s.Size-end, uint16(k))
 	return length
 }
 
 // entries writes those of the bytes from at to end, for which there is room, and returns the length
 // of a header.
-func (s Split) entries(at, end uint64, to []abi.Entry) (length int) {
+func (s Split) entries(at, end uint64, to []wire.Entry) (length int) {
 	n, reach := 0, s.reach()
 	for at < end {
 		a := s.Address + at
 		bytes := min(reach-a&(abi.PageSize-1), end-at)
 		if s.Runs {
-			to[n] = abi.MakeRun(a, int((a&(abi.PageSize-1)+bytes+abi.PageSize-1)/abi.PageSize))
+			to[n] = wire.MakeRun(a, int((a&(abi.PageSize-1)+bytes+abi.PageSize-1)/abi.PageSize))
 		} else {
-			to[n] = abi.MakeEntry(a, int(bytes))
+			to[n] = wire.MakeEntry(a, int(bytes))
 		}
 		at += bytes
 		n++
 	}
 	clear(to[n:])
 	if s.Runs {
-		n |= abi.ListRuns
+		n |= wire.ListRuns
 	}
 	return n
 }
@@ -112,12 +115,12 @@ func (s Split) entries(at, end uint64, to []abi.Entry) (length int) {
 // IsEager reports whether the buffer may travel as an eager transfer of at most so many entries; of
 // zero none may.
 func (s Split) IsEager(entries uint64) bool {
-	return entries > 0 && !s.Sum && s.Size <= abi.EagerBytes && s.head()+s.Size <= entries*s.reach()
+	return entries > 0 && !s.Sum && s.Size <= wire.EagerBytes && s.head()+s.Size <= entries*s.reach()
 }
 
 // FillEager writes the size and the entries of an eager transfer and returns the length of its
 // header, but for ListD2H.
-func (s Split) FillEager(e *abi.Eager) (length int) {
+func (s Split) FillEager(e *wire.Eager) (length int) {
 	e.Size = s.Size
 	return s.entries(0, s.Size, e.Entry[:])
 }

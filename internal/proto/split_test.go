@@ -7,18 +7,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // checkSplit walks all lists of a buffer and returns what is wrong with them.
 func checkSplit(t require.TestingT, s Split) {
 	next, sum := s.Address, uint64(0)
 	for k := range s.Lists() {
-		var g abi.Gather
+		var g wire.Gather
 		g.Entry[5] = 1 // stale
 		length := s.Fill(k, &g)
-		require.Equal(t, s.Runs, length&abi.ListRuns != 0)
-		n := length & abi.ListCountMask
-		require.LessOrEqual(t, n, abi.ListEntries)
+		require.Equal(t, s.Runs, length&wire.ListRuns != 0)
+		n := length & wire.ListCountMask
+		require.LessOrEqual(t, n, wire.ListEntries)
 		require.Positive(t, n)
 		require.Equal(t, sum, s.UpTo(k))
 		for i, e := range g.Entry {
@@ -40,7 +41,7 @@ func checkSplit(t require.TestingT, s Split) {
 		require.Equal(t, s.Size-sum, g.Outstanding())
 		require.Equal(t, uint16(k), g.Number())
 		if k+1 < s.Lists() {
-			require.True(t, n == abi.ListEntries || s.Most > 0 && (next-s.Address+s.head())%s.Most == 0, "only the last list is short")
+			require.True(t, n == wire.ListEntries || s.Most > 0 && (next-s.Address+s.head())%s.Most == 0, "only the last list is short")
 		}
 	}
 	require.Equal(t, s.Size, sum)
@@ -69,7 +70,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestSplitOfRuns(t *testing.T) {
-	const run = abi.RunPages * abi.PageSize // 256 MiB
+	const run = wire.RunPages * abi.PageSize // 256 MiB
 	for _, c := range []struct{ address, size, lists, entries uint64 }{
 		{0x7f0000001fff, 64 << 10, 1, 1}, {0x1000, run, 1, 1}, {0x1001, run, 1, 2}, {0x1fff, 6*run - 0xfff, 1, 6},
 		{0x1fff, 6*run - 0xffe, 2, 1}, {0x1000, 5 << 30, 4, 2}, {runsEnd - 1<<40, 1 << 40, 683, 4},
@@ -77,18 +78,18 @@ func TestSplitOfRuns(t *testing.T) {
 		s := Split{Address: c.address, Size: c.size, Runs: true}
 		checkSplit(t, s)
 		require.Equal(t, c.lists, s.Lists(), c)
-		require.Equal(t, c.entries, uint64(s.Fill(s.Lists()-1, new(abi.Gather))&abi.ListCountMask), c)
+		require.Equal(t, c.entries, uint64(s.Fill(s.Lists()-1, new(wire.Gather))&wire.ListCountMask), c)
 	}
 }
 
 // TestSplitAsAgreed: runs are for devices that know them, and for addresses that they can name.
 func TestSplitAsAgreed(t *testing.T) {
-	l := Layout{Hello: abi.Hello{Capabilities: abi.CapRuns}}
+	l := Layout{Hello: wire.Hello{Capabilities: wire.CapRuns}}
 	require.True(t, l.Split(runsEnd-4096, 4096).Runs)
 	require.False(t, l.Split(runsEnd-4096, 4097).Runs)
 	require.False(t, l.Split(runsEnd+1, 1).Runs)
 	require.False(t, l.Split(1<<63, 1<<63).Runs)
-	l.Hello.Capabilities = abi.CapLoad
+	l.Hello.Capabilities = wire.CapLoad
 	require.False(t, l.Split(4096, 4096).Runs)
 }
 

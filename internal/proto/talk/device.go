@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // DeviceModel is the device that a table describes. Its engine moves the bytes of a list as it
@@ -17,12 +18,12 @@ type DeviceModel struct {
 	closed   bool // the subscription is over
 	half     [2]proto.DeviceHalf
 	transfer [2]moving
-	list     abi.Slot // list 0 beside an offer
+	list     wire.Slot // list 0 beside an offer
 	kept     bool
 	timed    bool   // the offer has a deadline
 	length   uint64 // bytes of the message that is offered
 	posted   uint64 // bytes of the pages that are posted
-	put      []abi.Slot
+	put      []wire.Slot
 
 	// The process.
 	call   []string
@@ -107,60 +108,60 @@ func (m *DeviceModel) back(result int) {
 // answer puts what a transition puts.
 func (m *DeviceModel) answer(d abi.Direction, r proto.DeviceRow, found abi.Status) {
 	t, id := &m.transfer[d], m.half[d].Present()
-	a := abi.Ack{Transaction: id, Direction: uint32(d)}
+	a := wire.Ack{Transaction: id, Direction: uint32(d)}
 	if r.State == proto.DeviceMoving || r.State == proto.DeviceEager || r.State == proto.DeviceCommit {
 		a.Processed, a.Outstanding, a.Lists = t.received, t.size-t.received, uint32(t.lists)
 	}
 	switch r.Put {
 	case proto.PutReady:
-		m.note(abi.TypeReady, d, m.half[d].Next)
+		m.note(wire.TypeReady, d, m.half[d].Next)
 	case proto.PutConsumed:
 		a.State = abi.StateConsumed
 		m.record(abi.TypeAck, a)
 	case proto.PutGo:
-		a.State, a.Processed, a.Outstanding, a.Lists = abi.StateReady, 0, t.size, 0
-		m.record(abi.TypeAck, a)
+		a.State, a.Processed, a.Outstanding, a.Lists = wire.StateReady, 0, t.size, 0
+		m.record(wire.TypeAck, a)
 	case proto.PutDone:
-		a.State = abi.StateDone
-		m.record(abi.TypeDone, a)
+		a.State = wire.StateDone
+		m.record(wire.TypeDone, a)
 	case proto.PutError, proto.PutAborted:
-		a.State, a.Status = abi.StateFailed, found
+		a.State, a.Status = wire.StateFailed, found
 		if r.Put == proto.PutAborted && r.State == proto.DeviceOffered || r.Input == proto.HearBadPages {
 			a.Outstanding = t.size
 		} else if r.Input == proto.TakeSize {
 			a.Outstanding = m.size
 		}
-		m.record(map[proto.Put]abi.Type{proto.PutError: abi.TypeError, proto.PutAborted: abi.TypeAborted}[r.Put], a)
+		m.record(map[proto.Put]wire.Type{proto.PutError: wire.TypeError, proto.PutAborted: wire.TypeAborted}[r.Put], a)
 	case proto.PutBack:
 		if r.Input == proto.HearUnpost {
 			id++
 		}
-		m.note(abi.TypeWithdrawn, d, id)
+		m.note(wire.TypeWithdrawn, d, id)
 	case proto.PutTakeBack:
-		m.note(abi.TypeWithdraw, d, id)
+		m.note(wire.TypeWithdraw, d, id)
 	case proto.PutDirect, proto.PutBegin:
 		m.offer(id, r.Put == proto.PutBegin)
 	}
 }
 
-func (m *DeviceModel) slot(t abi.Type, length int, id uint64) *abi.Slot {
-	m.put = append(m.put, abi.Slot{Header: uint64(abi.MakeHeader(t, length, Epoch, uint16(id), Channel))})
+func (m *DeviceModel) slot(t wire.Type, length int, id uint64) *wire.Slot {
+	m.put = append(m.put, wire.Slot{Header: uint64(wire.MakeHeader(t, length, Epoch, uint16(id), Channel))})
 	return &m.put[len(m.put)-1]
 }
 
-func (m *DeviceModel) record(t abi.Type, a abi.Ack) {
+func (m *DeviceModel) record(t wire.Type, a wire.Ack) {
 	*m.slot(t, abi.PayloadSize, a.Transaction).Ack() = a
 }
 
-func (m *DeviceModel) note(t abi.Type, d abi.Direction, id uint64) {
-	*m.slot(t, abi.PayloadSize, id).Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+func (m *DeviceModel) note(t wire.Type, d abi.Direction, id uint64) {
+	*m.slot(t, abi.PayloadSize, id).Note() = wire.Note{Transaction: id, Direction: uint32(d)}
 }
 
 // offer puts what the process offers.
 func (m *DeviceModel) offer(id uint64, transfer bool) {
 	if transfer {
 		m.transfer[abi.D2H] = moving{size: m.size}
-		*m.slot(abi.TypeIndBegin, abi.PayloadSize, id).Begin() = abi.Begin{Transaction: id, Size: m.size}
+		*m.slot(wire.TypeIndBegin, abi.PayloadSize, id).Begin() = wire.Begin{Transaction: id, Size: m.size}
 		return
 	}
 	bytes := m.slot(abi.TypeDirect, int(m.size), id).Bytes()
@@ -171,7 +172,7 @@ func (m *DeviceModel) offer(id uint64, transfer bool) {
 
 // close puts CLOSE of halves.
 func (m *DeviceModel) close(halves uint32) {
-	*m.slot(abi.TypeClose, abi.PayloadSize, m.open.Generation).Close() = abi.Close{Halves: halves, Generation: m.open.Generation}
+	*m.slot(wire.TypeClose, abi.PayloadSize, m.open.Generation).Close() = wire.Close{Halves: halves, Generation: m.open.Generation}
 }
 
 // over ends the subscription once the host closed both halves and nothing moves.

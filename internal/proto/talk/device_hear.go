@@ -3,11 +3,12 @@ package talk
 import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Deliver gives the device a slot of the host.
-func (m *DeviceModel) Deliver(s *abi.Slot) error {
-	h := abi.Header(s.Header)
+func (m *DeviceModel) Deliver(s *wire.Slot) error {
+	h := wire.Header(s.Header)
 	if h.Epoch() != Epoch || h.Channel() != Channel || m.closed || !wellFormed(s) {
 		return nil
 	}
@@ -17,20 +18,20 @@ func (m *DeviceModel) Deliver(s *abi.Slot) error {
 		m.message(s)
 	case abi.TypeIndBegin:
 		m.begin(s, checkBegin(s))
-	case abi.TypeEager:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeEager:
+		if h.Length()&wire.ListD2H != 0 {
 			m.post(s)
 		} else {
 			m.begin(s, m.checkEager(s))
 		}
-	case abi.TypeIndList:
-		d = abi.Direction(h.Length() / abi.ListD2H)
+	case wire.TypeIndList:
+		d = abi.Direction(h.Length() / wire.ListD2H)
 		if h.Sequence() == uint16(m.half[d].Present()) {
 			m.onList(d, s)
 		}
-	case abi.TypeAck, abi.TypeError:
+	case wire.TypeAck, wire.TypeError:
 		m.onAnswer(s)
-	case abi.TypeClose:
+	case wire.TypeClose:
 		m.onClose(s.Close())
 	default:
 		if d <= abi.D2H {
@@ -43,27 +44,27 @@ func (m *DeviceModel) Deliver(s *abi.Slot) error {
 }
 
 // wellFormed reports whether a slot is whole.
-func wellFormed(s *abi.Slot) bool {
-	h := abi.Header(s.Header)
+func wellFormed(s *wire.Slot) bool {
+	h := wire.Header(s.Header)
 	id := s.Payload[0]
 	switch h.Type() {
 	case abi.TypeDirect, abi.TypeIndList:
 		return true
-	case abi.TypeClose:
+	case wire.TypeClose:
 		id = s.Payload[1]
 	}
-	if h.Sequence() != uint16(id) || h.Type() != abi.TypeEager && h.Length() != abi.PayloadSize {
+	if h.Sequence() != uint16(id) || h.Type() != wire.TypeEager && h.Length() != abi.PayloadSize {
 		return false
 	}
 	switch h.Type() {
-	case abi.TypeEager, abi.TypeIndBegin, abi.TypeAck, abi.TypeError:
+	case wire.TypeEager, wire.TypeIndBegin, wire.TypeAck, wire.TypeError:
 		return true
 	}
 	return !reserved(s, 2)
 }
 
 // reserved reports whether a word of the payload that must be zero is not.
-func reserved(s *abi.Slot, from int) bool {
+func reserved(s *wire.Slot, from int) bool {
 	for _, w := range s.Payload[from:] {
 		if w != 0 {
 			return true
@@ -83,7 +84,7 @@ func (m *DeviceModel) message(s *abi.Slot) {
 }
 
 // begin is IND_BEGIN, or EAGER to the device.
-func (m *DeviceModel) begin(s *abi.Slot, status abi.Status) {
+func (m *DeviceModel) begin(s *wire.Slot, status abi.Status) {
 	b, h := s.Begin(), &m.half[abi.H2D]
 	if h.State != proto.DeviceIdle || b.Transaction != h.Next {
 		return
@@ -92,7 +93,7 @@ func (m *DeviceModel) begin(s *abi.Slot, status abi.Status) {
 	switch {
 	case status != abi.OK:
 		in = proto.HearBadBegin
-	case abi.Header(s.Header).Type() == abi.TypeEager:
+	case wire.Header(s.Header).Type() == wire.TypeEager:
 		in = proto.HearPages
 	}
 	m.transfer[abi.H2D] = moving{size: b.Size}
@@ -101,7 +102,7 @@ func (m *DeviceModel) begin(s *abi.Slot, status abi.Status) {
 }
 
 // post is EAGER for d2h.
-func (m *DeviceModel) post(s *abi.Slot) {
+func (m *DeviceModel) post(s *wire.Slot) {
 	e, h := s.Eager(), &m.half[abi.D2H]
 	status := m.checkEager(s)
 	switch offered := e.Transaction == h.Present() && h.State == proto.DeviceOffered; {
@@ -119,7 +120,7 @@ func (m *DeviceModel) post(s *abi.Slot) {
 }
 
 // onList is IND_LIST.
-func (m *DeviceModel) onList(d abi.Direction, s *abi.Slot) {
+func (m *DeviceModel) onList(d abi.Direction, s *wire.Slot) {
 	switch state := m.half[d].State; {
 	case state == proto.DeviceOffered && d == abi.H2D:
 		if m.follow(d, proto.HearList, 0) && m.half[d].State == proto.DeviceOffered {
@@ -135,7 +136,7 @@ func (m *DeviceModel) onList(d abi.Direction, s *abi.Slot) {
 }
 
 // lists takes a list of a transfer under way.
-func (m *DeviceModel) lists(d abi.Direction, s *abi.Slot) {
+func (m *DeviceModel) lists(d abi.Direction, s *wire.Slot) {
 	t, g := &m.transfer[d], s.Gather()
 	sum, ok := m.checkList(t, s)
 	if !ok || g.Number() != uint16(t.lists) || g.Outstanding() != t.size-t.received-sum {
@@ -156,9 +157,9 @@ func (m *DeviceModel) lists(d abi.Direction, s *abi.Slot) {
 }
 
 // onAnswer is ACK or ERROR for what the process offers.
-func (m *DeviceModel) onAnswer(s *abi.Slot) {
+func (m *DeviceModel) onAnswer(s *wire.Slot) {
 	a, h := s.Ack(), &m.half[abi.D2H]
-	failed := abi.Header(s.Header).Type() == abi.TypeError
+	failed := wire.Header(s.Header).Type() == wire.TypeError
 	if a.Direction != uint32(abi.D2H) || a.Transaction != h.Present() || a.Status >= abi.StatusCount || failed != (a.Status != abi.OK) {
 		return
 	}
@@ -174,7 +175,7 @@ func (m *DeviceModel) onAnswer(s *abi.Slot) {
 }
 
 // onClose is CLOSE.
-func (m *DeviceModel) onClose(c *abi.Close) {
+func (m *DeviceModel) onClose(c *wire.Close) {
 	if c.Generation != m.open.Generation || c.Halves == 0 || c.Halves > 1<<abi.H2D|1<<abi.D2H {
 		return
 	}
@@ -186,20 +187,20 @@ func (m *DeviceModel) onClose(c *abi.Close) {
 }
 
 // onNote takes what the host says of a transaction under way.
-func (m *DeviceModel) onNote(t abi.Type, d abi.Direction, id uint64) {
+func (m *DeviceModel) onNote(t wire.Type, d abi.Direction, id uint64) {
 	h := &m.half[d]
-	ins := map[abi.Type]proto.DeviceInput{
-		abi.TypeWithdraw: proto.HearWithdraw, abi.TypeFin: proto.HearFin,
-		abi.TypeAbort: proto.HearAbort, abi.TypeWithdrawn: proto.HearWithdrawn,
+	ins := map[wire.Type]proto.DeviceInput{
+		wire.TypeWithdraw: proto.HearWithdraw, wire.TypeFin: proto.HearFin,
+		wire.TypeAbort: proto.HearAbort, wire.TypeWithdrawn: proto.HearWithdrawn,
 	}
 	in, ok := ins[t]
 	switch {
-	case t == abi.TypeOffer:
+	case t == wire.TypeOffer:
 		d, h = abi.H2D, &m.half[abi.H2D]
 		in, ok = proto.HearOffer, id == h.Next
-	case t == abi.TypeWithdraw && d == abi.D2H:
+	case t == wire.TypeWithdraw && d == abi.D2H:
 		in, ok = proto.HearUnpost, id == h.Next
-	case t == abi.TypeFin && h.State == proto.DeviceOffered:
+	case t == wire.TypeFin && h.State == proto.DeviceOffered:
 		ok = id == h.Present() && m.transfer[d].size == 0
 	default:
 		ok = ok && id == h.Present()
@@ -210,7 +211,7 @@ func (m *DeviceModel) onNote(t abi.Type, d abi.Direction, id uint64) {
 }
 
 // checkBegin returns what is wrong with an IND_BEGIN.
-func checkBegin(s *abi.Slot) abi.Status {
+func checkBegin(s *wire.Slot) abi.Status {
 	switch {
 	case reserved(s, 3):
 		return abi.ErrProto
@@ -221,28 +222,28 @@ func checkBegin(s *abi.Slot) abi.Status {
 }
 
 // checkEager returns what is wrong with an EAGER.
-func (m *DeviceModel) checkEager(s *abi.Slot) abi.Status {
-	e, length := s.Eager(), abi.Header(s.Header).Length()
-	n := length & abi.ListCountMask
-	if n > abi.EagerEntries || e.Size > abi.EagerBytes {
+func (m *DeviceModel) checkEager(s *wire.Slot) abi.Status {
+	e, length := s.Eager(), wire.Header(s.Header).Length()
+	n := length & wire.ListCountMask
+	if n > wire.EagerEntries || e.Size > wire.EagerBytes {
 		return abi.ErrTooLarge
 	}
-	if length&abi.ListSum != 0 || length&abi.ListD2H != 0 && e.TimeoutNS != 0 || !m.entries(e.Entry[:], length, n, e.Size, e.Size) {
+	if length&wire.ListSum != 0 || length&wire.ListD2H != 0 && e.TimeoutNS != 0 || !m.entries(e.Entry[:], length, n, e.Size, e.Size) {
 		return abi.ErrProto
 	}
 	return abi.OK
 }
 
 // checkList returns the bytes of a list; false if it breaks the rules.
-func (m *DeviceModel) checkList(t *moving, s *abi.Slot) (sum uint64, ok bool) {
-	g, length := s.Gather(), abi.Header(s.Header).Length()
-	n, left := length&abi.ListCountMask, t.size-t.received
-	if summed := length&abi.ListSum != 0; t.lists == 0 {
+func (m *DeviceModel) checkList(t *moving, s *wire.Slot) (sum uint64, ok bool) {
+	g, length := s.Gather(), wire.Header(s.Header).Length()
+	n, left := length&wire.ListCountMask, t.size-t.received
+	if summed := length&wire.ListSum != 0; t.lists == 0 {
 		t.sum = summed
 	} else if t.sum != summed {
 		return 0, false
 	}
-	if n == 0 || n > abi.ListEntries {
+	if n == 0 || n > wire.ListEntries {
 		return 0, false
 	}
 	sum = left - min(left, g.Outstanding())
@@ -250,7 +251,7 @@ func (m *DeviceModel) checkList(t *moving, s *abi.Slot) (sum uint64, ok bool) {
 }
 
 // entries reports whether entries have so many bytes, of those left, and break no rule.
-func (m *DeviceModel) entries(all []abi.Entry, length, n int, bytes, left uint64) bool {
+func (m *DeviceModel) entries(all []wire.Entry, length, n int, bytes, left uint64) bool {
 	sum := uint64(0)
 	for i, e := range all {
 		if i >= n {
@@ -259,8 +260,8 @@ func (m *DeviceModel) entries(all []abi.Entry, length, n int, bytes, left uint64
 			}
 			continue
 		}
-		address, size := abi.Header(0).Span(e)
-		if length&abi.ListRuns != 0 {
+		address, size := wire.Header(0).Span(e)
+		if length&wire.ListRuns != 0 {
 			address, size = e.RunAddress(), e.RunLength()
 			if rest := left - sum; size > rest && size-rest < abi.PageSize {
 				size = rest

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // DeviceWalk is a conversation without an end that chance writes, played to the device of a table
@@ -67,7 +68,7 @@ func (w *DeviceWalk) both(what string, do func(Device) error) error {
 		if want == nil {
 			break
 		}
-		w.Events[abi.Header(want.Header).Type().String()]++
+		w.Events[wire.Header(want.Header).Type().String()]++
 		w.last = append(w.last, "< "+want.String())
 	}
 	if !w.Model.done {
@@ -85,10 +86,10 @@ func (w *DeviceWalk) both(what string, do func(Device) error) error {
 }
 
 // nextOther returns the next slot that the other device put. How often it tells of progress is up to it.
-func (w *DeviceWalk) nextOther() (*abi.Slot, error) {
+func (w *DeviceWalk) nextOther() (*wire.Slot, error) {
 	for {
 		s, err := w.other.Next()
-		if err != nil || s == nil || abi.Header(s.Header).Type() != abi.TypeAck || s.Ack().State != abi.StateMoving {
+		if err != nil || s == nil || wire.Header(s.Header).Type() != wire.TypeAck || s.Ack().State != wire.StateMoving {
 			return s, err
 		}
 	}
@@ -96,7 +97,7 @@ func (w *DeviceWalk) nextOther() (*abi.Slot, error) {
 
 // compareSlots returns how two slots of a device differ; empty if they do not. Clocks, and counts of
 // records that do not end anything, are up to the device.
-func compareSlots(want, got *abi.Slot) string {
+func compareSlots(want, got *wire.Slot) string {
 	if want == nil || got == nil {
 		if want == got {
 			return ""
@@ -105,14 +106,14 @@ func compareSlots(want, got *abi.Slot) string {
 	}
 	w, g := *want, *got
 	w.Header, g.Header = w.Header&^(1<<7), g.Header&^(1<<7)
-	switch abi.Header(w.Header).Type() {
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
-		for _, a := range []*abi.Ack{w.Ack(), g.Ack()} {
-			*a = abi.Ack{
+	switch wire.Header(w.Header).Type() {
+	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
+		for _, a := range []*wire.Ack{w.Ack(), g.Ack()} {
+			*a = wire.Ack{
 				Transaction: a.Transaction, Direction: a.Direction, State: a.State, Status: a.Status,
 				Processed: a.Processed, Outstanding: a.Outstanding,
 			}
-			if a.State == abi.StateReady {
+			if a.State == wire.StateReady {
 				a.Processed, a.Outstanding = 0, 0
 			}
 		}
@@ -167,18 +168,18 @@ func (w *DeviceWalk) near(right uint64) uint64 {
 }
 
 // host makes a slot of the host.
-func (w *DeviceWalk) host() abi.Slot {
+func (w *DeviceWalk) host() wire.Slot {
 	m, d := &w.Model, abi.Direction(w.rand.IntN(2))
 	h, t := m.half[d], &m.transfer[d]
 	s := said{id: h.Present(), half: d, keys: map[string]uint64{}}
 	cut := m.open.split(t.size)
 	switch kind := w.rand.IntN(16); {
 	case kind == 0:
-		s.kind = []abi.Type{abi.TypeFin, abi.TypeAbort, abi.TypeWithdrawn, abi.TypeWithdraw, abi.TypeAck}[w.rand.IntN(5)]
+		s.kind = []wire.Type{wire.TypeFin, wire.TypeAbort, wire.TypeWithdrawn, wire.TypeWithdraw, wire.TypeAck}[w.rand.IntN(5)]
 	case kind == 1 && w.rand.IntN(8) == 0:
-		s.kind, s.keys["halves"], s.keys["generation"] = abi.TypeClose, w.near(1+w.rand.Uint64N(3)), w.near(3)
+		s.kind, s.keys["halves"], s.keys["generation"] = wire.TypeClose, w.near(1+w.rand.Uint64N(3)), w.near(3)
 	case kind == 2 && w.rand.IntN(8) == 0:
-		s.kind = abi.Type(w.rand.IntN(int(abi.TypeCount)))
+		s.kind = wire.Type(w.rand.IntN(int(wire.TypeCount)))
 		s.keys["list"] = 0
 	case h.State == proto.DeviceIdle:
 		w.begins(&s)
@@ -187,9 +188,9 @@ func (w *DeviceWalk) host() abi.Slot {
 	case kind < 6 || h.State == proto.DeviceEager:
 		w.ends(&s)
 	case d == abi.D2H && h.State == proto.DeviceOffered && kind < 11:
-		s.kind, s.keys["size"] = abi.TypeEager, t.size
+		s.kind, s.keys["size"] = wire.TypeEager, t.size
 	default:
-		s.kind, s.keys["list"] = abi.TypeIndList, t.lists
+		s.kind, s.keys["list"] = wire.TypeIndList, t.lists
 		if d == abi.H2D && h.State == proto.DeviceOffered {
 			s.keys["list"] = 0
 		}
@@ -206,10 +207,10 @@ func (w *DeviceWalk) begins(s *said) {
 	s.keys["size"] = w.bytes()
 	kinds := []abi.Type{abi.TypeDirect, abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndBegin, abi.TypeEager, abi.TypeOffer}
 	if s.half == abi.D2H {
-		kinds = []abi.Type{abi.TypeEager, abi.TypeEager, abi.TypeWithdraw, abi.TypeReady}
+		kinds = []wire.Type{wire.TypeEager, wire.TypeEager, wire.TypeWithdraw, wire.TypeReady}
 	}
 	s.kind = kinds[w.rand.IntN(len(kinds))]
-	if s.kind == abi.TypeEager {
+	if s.kind == wire.TypeEager {
 		s.keys["size"] = []uint64{0, 100, 5000}[w.rand.IntN(3)]
 	}
 	if s.kind != abi.TypeDirect && s.half == abi.H2D && w.rand.IntN(6) == 0 {
@@ -219,15 +220,15 @@ func (w *DeviceWalk) begins(s *said) {
 
 // ends answers or ends what is under way.
 func (w *DeviceWalk) ends(s *said) {
-	kinds := []abi.Type{abi.TypeFin, abi.TypeFin, abi.TypeAbort, abi.TypeWithdraw, abi.TypeDirect}
+	kinds := []wire.Type{wire.TypeFin, wire.TypeFin, wire.TypeAbort, wire.TypeWithdraw, wire.TypeDirect}
 	if s.half == abi.D2H {
-		kinds = []abi.Type{abi.TypeFin, abi.TypeFin, abi.TypeAbort, abi.TypeWithdrawn, abi.TypeAck, abi.TypeError}
+		kinds = []wire.Type{wire.TypeFin, wire.TypeFin, wire.TypeAbort, wire.TypeWithdrawn, wire.TypeAck, wire.TypeError}
 	}
 	s.kind = kinds[w.rand.IntN(len(kinds))]
 	switch s.kind {
-	case abi.TypeAck:
-		s.keys["state"] = uint64(abi.StateConsumed)
-	case abi.TypeError:
+	case wire.TypeAck:
+		s.keys["state"] = uint64(wire.StateConsumed)
+	case wire.TypeError:
 		s.keys["status"] = 1 + w.rand.Uint64N(uint64(abi.StatusCount)-1)
 	}
 }
@@ -245,7 +246,7 @@ func (w *DeviceWalk) lie(s *said) {
 	case "count":
 		s.keys[key] = w.rand.Uint64N(8)
 	case "length":
-		if s.kind != abi.TypeIndList && s.kind != abi.TypeEager {
+		if s.kind != wire.TypeIndList && s.kind != wire.TypeEager {
 			s.keys[key] = 50 + w.rand.Uint64N(12)
 		} else {
 			delete(s.keys, key)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Hosts is a party that plays the device between two hosts, 0 and 1. The second one listens.
@@ -20,9 +21,9 @@ type Hosts interface {
 	Event(what string, host int) error
 	// DeliverOf gives the device a slot of a host. A late one is taken together with the next that is
 	// not, and so is what follows from both: an end hears of the other once all are taken.
-	DeliverOf(host int, s *abi.Slot, late bool) error
+	DeliverOf(host int, s *wire.Slot, late bool) error
 	// NextOf returns the next slot for a host; nil if there is none.
-	NextOf(host int) (*abi.Slot, error)
+	NextOf(host int) (*wire.Slot, error)
 }
 
 // hostsNext are the next ids that each conversation of hosts begins with.
@@ -36,7 +37,7 @@ type HostsStep struct {
 	Line int
 	Word string // ">", ">~" and "<" are slots, of Host; else what happens
 	Host int
-	Slot abi.Slot
+	Slot wire.Slot
 	said *said
 }
 
@@ -120,7 +121,7 @@ func (c *HostsTalk) take(line int, words []string) error {
 		if step.Slot, err = s.slot(hostsOpen.split(s.get("size", 0)), &hostsOpen); err != nil {
 			return err
 		}
-		if s.kind == abi.TypeDirect {
+		if s.kind == wire.TypeDirect {
 			n := int(s.get("length", length))
 			for i := range step.Slot.Bytes() {
 				step.Slot.Bytes()[i] = byte(i)
@@ -189,13 +190,13 @@ func (p *Program) Event(what string, host int) error {
 }
 
 // DeliverOf gives the device a slot of a host. An error is that of the next line.
-func (p *Program) DeliverOf(host int, s *abi.Slot, late bool) error {
+func (p *Program) DeliverOf(host int, s *wire.Slot, late bool) error {
 	how := map[bool]string{false: "deliver", true: "put"}[late]
 	p.queue("hosts %s %c %s", how, 'a'+host, words(s))
 	return nil
 }
 
 // NextOf returns the next slot for a host.
-func (p *Program) NextOf(host int) (*abi.Slot, error) {
+func (p *Program) NextOf(host int) (*wire.Slot, error) {
 	return p.slot("hosts next %c", 'a'+host)
 }

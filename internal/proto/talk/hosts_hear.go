@@ -3,6 +3,7 @@ package talk
 import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // puts puts for a host what a transition puts.
@@ -12,25 +13,25 @@ func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found a
 	a := abi.Ack{Transaction: h.Present(), Direction: uint32(d), State: abi.StateFailed, Status: found}
 	switch r.Put {
 	case proto.PutReady, proto.PutAsk:
-		m.note(e, map[proto.Put]abi.Type{proto.PutReady: abi.TypeReady, proto.PutAsk: abi.TypeOffer}[r.Put], d, h.Next)
+		m.note(e, map[proto.Put]wire.Type{proto.PutReady: wire.TypeReady, proto.PutAsk: wire.TypeOffer}[r.Put], d, h.Next)
 	case proto.PutBack:
 		if r.Input == proto.HearUnpost {
-			m.note(e, abi.TypeWithdrawn, d, h.Next)
+			m.note(e, wire.TypeWithdrawn, d, h.Next)
 		} else {
-			m.note(e, abi.TypeWithdrawn, d, h.Present())
+			m.note(e, wire.TypeWithdrawn, d, h.Present())
 		}
 	case proto.PutTakeBack:
-		m.note(e, abi.TypeWithdraw, d, h.Present())
+		m.note(e, wire.TypeWithdraw, d, h.Present())
 	case proto.PutConsumed:
-		a.State, a.Status = abi.StateConsumed, abi.OK
-		*m.slot(e, abi.TypeAck, abi.PayloadSize, a.Transaction).Ack() = a
+		a.State, a.Status = wire.StateConsumed, abi.OK
+		*m.slot(e, wire.TypeAck, abi.PayloadSize, a.Transaction).Ack() = a
 	case proto.PutError:
 		if d == abi.D2H {
 			a.Outstanding = end.size
 		} else if found == abi.ErrSize {
 			a.Outstanding = end.extra
 		}
-		*m.slot(e, abi.TypeError, abi.PayloadSize, a.Transaction).Ack() = a
+		*m.slot(e, wire.TypeError, abi.PayloadSize, a.Transaction).Ack() = a
 	case proto.PutAborted:
 		a.Outstanding = end.size
 		if d == abi.H2D {
@@ -38,9 +39,9 @@ func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found a
 		}
 		*m.slot(e, abi.TypeAborted, abi.PayloadSize, a.Transaction).Ack() = a
 	case proto.PutDirect:
-		m.slot(e, abi.TypeDirect, abi.Header(end.taken.Header).Length(), h.Present()).Payload = end.taken.Payload
+		m.slot(e, wire.TypeDirect, wire.Header(end.taken.Header).Length(), h.Present()).Payload = end.taken.Payload
 	case proto.PutBegin:
-		*m.slot(e, abi.TypeIndBegin, abi.PayloadSize, h.Present()).Begin() = abi.Begin{Transaction: h.Present(), Size: end.size}
+		*m.slot(e, wire.TypeIndBegin, abi.PayloadSize, h.Present()).Begin() = wire.Begin{Transaction: h.Present(), Size: end.size}
 	case proto.PutHalfClose:
 		m.close(e, 1<<d)
 	}
@@ -48,21 +49,21 @@ func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found a
 
 func (m *HostsModel) slot(e int, t abi.Type, length int, id uint64) *abi.Slot {
 	end := &m.end[e]
-	end.put = append(end.put, abi.Slot{Header: uint64(abi.MakeHeader(t, length, Epoch, uint16(id), Channel))})
+	end.put = append(end.put, wire.Slot{Header: uint64(wire.MakeHeader(t, length, Epoch, uint16(id), Channel))})
 	return &end.put[len(end.put)-1]
 }
 
-func (m *HostsModel) note(e int, t abi.Type, d abi.Direction, id uint64) {
-	*m.slot(e, t, abi.PayloadSize, id).Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+func (m *HostsModel) note(e int, t wire.Type, d abi.Direction, id uint64) {
+	*m.slot(e, t, abi.PayloadSize, id).Note() = wire.Note{Transaction: id, Direction: uint32(d)}
 }
 
 func (m *HostsModel) close(e int, halves uint32) {
 	g := hostsOpen.Generation
-	*m.slot(e, abi.TypeClose, abi.PayloadSize, g).Close() = abi.Close{Halves: halves, Generation: g}
+	*m.slot(e, wire.TypeClose, abi.PayloadSize, g).Close() = wire.Close{Halves: halves, Generation: g}
 }
 
 // DeliverOf gives the device a slot of a host. It takes the second host's slots first.
-func (m *HostsModel) DeliverOf(host int, s *abi.Slot, late bool) error {
+func (m *HostsModel) DeliverOf(host int, s *wire.Slot, late bool) error {
 	m.late[host] = append(m.late[host], *s)
 	if late {
 		return nil
@@ -78,25 +79,25 @@ func (m *HostsModel) DeliverOf(host int, s *abi.Slot, late bool) error {
 }
 
 // takes takes a slot of a host.
-func (m *HostsModel) takes(host int, s *abi.Slot) {
-	h, state := abi.Header(s.Header), m.end[host].state
+func (m *HostsModel) takes(host int, s *wire.Slot) {
+	h, state := wire.Header(s.Header), m.end[host].state
 	if h.Epoch() != Epoch || h.Channel() != Channel || state != proto.EndOpen && state != proto.EndAlone || !wellFormed(s) {
 		return
 	}
 	switch h.Type() {
-	case abi.TypeDirect, abi.TypeIndBegin:
+	case wire.TypeDirect, wire.TypeIndBegin:
 		m.offers(host, s)
-	case abi.TypeEager:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeEager:
+		if h.Length()&wire.ListD2H != 0 {
 			m.gives(host, s)
 		} else {
 			m.offers(host, s)
 		}
-	case abi.TypeIndList:
+	case wire.TypeIndList:
 		m.list(host, s)
-	case abi.TypeAck, abi.TypeError:
+	case wire.TypeAck, wire.TypeError:
 		m.answers(host, s)
-	case abi.TypeClose:
+	case wire.TypeClose:
 		m.closes(host, s.Close())
 	default:
 		m.notes(host, h.Type(), s.Note())
@@ -104,19 +105,19 @@ func (m *HostsModel) takes(host int, s *abi.Slot) {
 }
 
 // offers is DIRECT, IND_BEGIN or EAGER to the other host.
-func (m *HostsModel) offers(e int, s *abi.Slot) {
-	end, h := &m.end[e], abi.Header(s.Header)
+func (m *HostsModel) offers(e int, s *wire.Slot) {
+	end, h := &m.end[e], wire.Header(s.Header)
 	half := end.half[abi.H2D]
-	direct := h.Type() == abi.TypeDirect
+	direct := h.Type() == wire.TypeDirect
 	if half.State != proto.DeviceIdle || direct && (h.Length() > abi.PayloadSize || h.Sequence() != uint16(half.Next)) ||
 		!direct && s.Begin().Transaction != half.Next {
 		return
 	}
 	in, status := proto.HearMessage, abi.OK
 	switch h.Type() {
-	case abi.TypeIndBegin:
+	case wire.TypeIndBegin:
 		in, status = proto.HearBegin, checkBegin(s)
-	case abi.TypeEager:
+	case wire.TypeEager:
 		in, status = proto.HearPages, eager.checkEager(s)
 	}
 	if status != abi.OK {
@@ -132,7 +133,7 @@ func (m *HostsModel) offers(e int, s *abi.Slot) {
 var eager = &DeviceModel{}
 
 // gives is EAGER with pages for what the other host offers, or will.
-func (m *HostsModel) gives(e int, s *abi.Slot) {
+func (m *HostsModel) gives(e int, s *wire.Slot) {
 	end, given := &m.end[e], s.Eager()
 	half, status := end.half[abi.D2H], eager.checkEager(s)
 	switch offered := given.Transaction == half.Present() && half.State == proto.DeviceOffered; {
@@ -156,9 +157,9 @@ func (m *HostsModel) list(e int, s *abi.Slot) {
 }
 
 // answers is ACK or ERROR for what the other host offers.
-func (m *HostsModel) answers(e int, s *abi.Slot) {
+func (m *HostsModel) answers(e int, s *wire.Slot) {
 	a := s.Ack()
-	failed := abi.Header(s.Header).Type() == abi.TypeError
+	failed := wire.Header(s.Header).Type() == wire.TypeError
 	if a.Direction != uint32(abi.D2H) || a.Transaction != m.end[e].half[abi.D2H].Present() || a.Status >= abi.StatusCount ||
 		failed != (a.Status != abi.OK) {
 		return
@@ -173,7 +174,7 @@ func (m *HostsModel) answers(e int, s *abi.Slot) {
 }
 
 // closes is CLOSE.
-func (m *HostsModel) closes(e int, c *abi.Close) {
+func (m *HostsModel) closes(e int, c *wire.Close) {
 	if c.Generation != hostsOpen.Generation || c.Halves == 0 || c.Halves > 1<<abi.H2D|1<<abi.D2H {
 		return
 	}
@@ -189,24 +190,24 @@ func (m *HostsModel) closes(e int, c *abi.Close) {
 }
 
 // notes takes what a host says of a transaction under way.
-func (m *HostsModel) notes(e int, t abi.Type, n *abi.Note) {
+func (m *HostsModel) notes(e int, t wire.Type, n *wire.Note) {
 	if n.Direction > uint32(abi.D2H) {
 		return
 	}
 	d, id := abi.Direction(n.Direction), n.Transaction
-	if t == abi.TypeOffer {
+	if t == wire.TypeOffer {
 		d = abi.H2D
 	}
 	half := m.end[e].half[d]
-	in, ok := map[abi.Type]proto.DeviceInput{
-		abi.TypeWithdraw: proto.HearWithdraw, abi.TypeFin: proto.HearFin, abi.TypeAbort: proto.HearAbort,
-		abi.TypeWithdrawn: proto.HearWithdrawn, abi.TypeOffer: proto.HearOffer, abi.TypeReady: proto.HearReady,
+	in, ok := map[wire.Type]proto.DeviceInput{
+		wire.TypeWithdraw: proto.HearWithdraw, wire.TypeFin: proto.HearFin, wire.TypeAbort: proto.HearAbort,
+		wire.TypeWithdrawn: proto.HearWithdrawn, wire.TypeOffer: proto.HearOffer, wire.TypeReady: proto.HearReady,
 	}[t]
 	want := half.Present()
 	switch {
-	case t == abi.TypeOffer, t == abi.TypeReady && d == abi.D2H:
+	case t == wire.TypeOffer, t == wire.TypeReady && d == abi.D2H:
 		want = half.Next
-	case t == abi.TypeWithdraw && d == abi.D2H:
+	case t == wire.TypeWithdraw && d == abi.D2H:
 		in, want = proto.HearUnpost, half.Next
 	case t == abi.TypeFin:
 		ok = m.end[e].size == 0

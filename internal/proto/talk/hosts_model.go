@@ -6,6 +6,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // HostsModel is the device between two hosts that tables describe. It moves no bytes.
@@ -26,7 +27,7 @@ type hostsEnd struct {
 	state EndState
 	half  [2]proto.ConnectionHalf
 	news  proto.News
-	put   []abi.Slot
+	put   []wire.Slot
 
 	parked abi.Slot // what its host offers
 	posted uint64   // bytes of the pages that lie at d2h
@@ -53,7 +54,7 @@ func (m *HostsModel) OpenHosts(next [4]uint64) error {
 }
 
 // NextOf returns the next slot for a host.
-func (m *HostsModel) NextOf(host int) (*abi.Slot, error) {
+func (m *HostsModel) NextOf(host int) (*wire.Slot, error) {
 	e := &m.end[host]
 	if len(e.put) == 0 {
 		return nil, nil
@@ -197,7 +198,7 @@ func (m *HostsModel) offered(e int) {
 	end, s := &m.end[e], m.end[1-e].parked
 	end.taken = s
 	in := proto.OtherMessage
-	if abi.Header(s.Header).Type() != abi.TypeDirect {
+	if wire.Header(s.Header).Type() != wire.TypeDirect {
 		end.size = s.Begin().Size
 		in = proto.OtherTransfer
 		if m := end.half[abi.D2H].Marks; m&proto.EndPosted != 0 && m&proto.EndShut == 0 && end.posted == end.size {

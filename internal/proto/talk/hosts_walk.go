@@ -6,6 +6,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // HostsWalk is a conversation of two hosts that chance writes, played to the device of tables and to
@@ -121,22 +122,22 @@ func (w *HostsWalk) near(right uint64) uint64 {
 }
 
 // slot makes a slot of a host, which fits or crossed something.
-func (w *HostsWalk) slot(host int) abi.Slot {
+func (w *HostsWalk) slot(host int) wire.Slot {
 	end, d := &w.Model.end[host], abi.Direction(w.rand.IntN(2))
 	h := end.half[d]
 	s := said{id: h.Present(), half: d, keys: map[string]uint64{}}
 	kinds := []abi.Type{abi.TypeWithdraw, abi.TypeAbort, abi.TypeIndList, abi.TypeIndList, abi.TypeWithdraw, abi.TypeDirect}
 	switch {
 	case w.rand.IntN(40) == 0:
-		s.kind, s.keys["halves"], s.keys["generation"] = abi.TypeClose, 1+w.rand.Uint64N(3), w.near(hostsOpen.Generation)
+		s.kind, s.keys["halves"], s.keys["generation"] = wire.TypeClose, 1+w.rand.Uint64N(3), w.near(hostsOpen.Generation)
 	case d == abi.H2D && h.State == proto.DeviceIdle:
 		s.id++
-		kinds = []abi.Type{abi.TypeDirect, abi.TypeDirect, abi.TypeIndBegin, abi.TypeEager, abi.TypeOffer, abi.TypeWithdraw}
+		kinds = []wire.Type{wire.TypeDirect, wire.TypeDirect, wire.TypeIndBegin, wire.TypeEager, wire.TypeOffer, wire.TypeWithdraw}
 	case h.State == proto.DeviceIdle:
 		s.id++
 		kinds = []abi.Type{abi.TypeReady, abi.TypeReady, abi.TypeEager, abi.TypeWithdraw}
 	case d == abi.D2H:
-		kinds = []abi.Type{abi.TypeAck, abi.TypeError, abi.TypeWithdrawn, abi.TypeFin, abi.TypeAbort, abi.TypeEager}
+		kinds = []wire.Type{wire.TypeAck, wire.TypeError, wire.TypeWithdrawn, wire.TypeFin, wire.TypeAbort, wire.TypeEager}
 	}
 	if s.keys["halves"] == 0 {
 		s.kind = kinds[w.rand.IntN(len(kinds))]
@@ -175,7 +176,7 @@ func (w *HostsWalk) fields(s *said, d abi.Direction) {
 	case abi.TypeError:
 		s.keys["status"] = 1 + w.rand.Uint64N(uint64(abi.StatusCount)) // one of them is none
 		s.keys["outstanding"] = w.rand.Uint64N(100)
-	case abi.TypeReady, abi.TypeOffer, abi.TypeWithdraw, abi.TypeWithdrawn:
+	case wire.TypeReady, wire.TypeOffer, wire.TypeWithdraw, wire.TypeWithdrawn:
 		s.keys["rsvd"] = w.near(0)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Model is the host that a table describes: the party of package proto.
@@ -24,7 +25,7 @@ var _ Host = (*Model)(nil)
 
 // Layout is that of the device of every conversation.
 func Layout(o *Open) proto.Layout {
-	return proto.Layout{Epoch: Epoch, Hello: abi.Hello{
+	return proto.Layout{Epoch: Epoch, Hello: wire.Hello{
 		Channels: 64, Mailboxes: 2, Islands: 1, Slots: 64, Window: uint32(o.Window), BeatMS: 100, MaxTransfer: o.Limit,
 	}}
 }
@@ -64,36 +65,36 @@ func (m *Model) Do(what string, d abi.Direction) (proto.State, error) {
 }
 
 // Put puts a slot of the host.
-func (m *Model) Put(s *abi.Slot) (proto.State, error) {
-	h := abi.Header(s.Header)
+func (m *Model) Put(s *wire.Slot) (proto.State, error) {
+	h := wire.Header(s.Header)
 	var d abi.Direction
 	id := s.Note().Transaction
 	var err error
 	switch h.Type() {
-	case abi.TypeDirect:
+	case wire.TypeDirect:
 		err = m.act(abi.H2D, proto.PutMessage)
 		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
 	case abi.TypeIndBegin:
 		err = m.begin(abi.H2D, s.Begin().Size)
-	case abi.TypeEager:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeEager:
+		if h.Length()&wire.ListD2H != 0 {
 			d = abi.D2H
 		}
 		err = m.eager(d, s.Eager().Size)
-	case abi.TypeIndList:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeIndList:
+		if h.Length()&wire.ListD2H != 0 {
 			d = abi.D2H
 		}
 		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
 		err = m.list(d, s.Gather())
-	case abi.TypeAck:
+	case wire.TypeAck:
 		d, err = abi.D2H, m.act(abi.D2H, proto.PutAccept)
-	case abi.TypeError:
+	case wire.TypeError:
 		d, err = abi.D2H, m.act(abi.D2H, proto.PutRefuse)
-	case abi.TypeClose:
+	case wire.TypeClose:
 		return m.close(s.Close().Halves)
-	case abi.TypeOffer, abi.TypeReady:
-		if h.Type() == abi.TypeReady {
+	case wire.TypeOffer, wire.TypeReady:
+		if h.Type() == wire.TypeReady {
 			d = abi.D2H
 		}
 		id, err = m.hint(h.Type(), d, id)
@@ -111,11 +112,11 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 }
 
 // hint puts OFFER or READY, which are about the next transaction, and returns the one that is under way.
-func (m *Model) hint(t abi.Type, d abi.Direction, id uint64) (uint64, error) {
+func (m *Model) hint(t wire.Type, d abi.Direction, id uint64) (uint64, error) {
 	switch s := m.state(d); {
 	case s == proto.StateIdle:
 		return id - 1, nil
-	case s == proto.StatePosted && t == abi.TypeReady:
+	case s == proto.StatePosted && t == wire.TypeReady:
 		return id, nil
 	default:
 		return 0, fmt.Errorf("%v while %v", t, s)
@@ -142,7 +143,7 @@ func (m *Model) eager(d abi.Direction, size uint64) error {
 }
 
 // list puts a gather list.
-func (m *Model) list(d abi.Direction, g *abi.Gather) error {
+func (m *Model) list(d abi.Direction, g *wire.Gather) error {
 	if d == abi.D2H && m.state(d) == proto.StateOffered {
 		if err := m.begin(d, m.offered); err != nil {
 			return err
@@ -158,17 +159,17 @@ func (m *Model) list(d abi.Direction, g *abi.Gather) error {
 }
 
 // note puts FIN, WITHDRAW, WITHDRAWN or ABORT.
-func (m *Model) note(t abi.Type, d abi.Direction) error {
+func (m *Model) note(t wire.Type, d abi.Direction) error {
 	switch {
-	case t == abi.TypeFin && d == abi.D2H && m.state(d) == proto.StateOffered && m.offered == 0:
+	case t == wire.TypeFin && d == abi.D2H && m.state(d) == proto.StateOffered && m.offered == 0:
 		return m.act(d, proto.PutAccept) // an empty transfer
-	case t == abi.TypeFin:
+	case t == wire.TypeFin:
 		return m.act(d, proto.PutFin)
-	case t == abi.TypeWithdraw:
+	case t == wire.TypeWithdraw:
 		return m.act(d, proto.PutWithdraw)
-	case t == abi.TypeWithdrawn && d == abi.D2H:
+	case t == wire.TypeWithdrawn && d == abi.D2H:
 		return m.act(d, proto.PutWithdrawn)
-	case t == abi.TypeAbort:
+	case t == wire.TypeAbort:
 		return m.act(d, proto.PutAbort)
 	}
 	return fmt.Errorf("a host does not put type %d of %v", t, d)
@@ -189,8 +190,8 @@ func (m *Model) close(halves uint32) (proto.State, error) {
 }
 
 // Take takes a slot of the device.
-func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
-	h := abi.Header(s.Header)
+func (m *Model) Take(s *wire.Slot) (proto.Event, proto.State, error) {
+	h := wire.Header(s.Header)
 	event, _ := m.layout.Header(h)
 	switch {
 	case event != proto.EventNone:
@@ -198,7 +199,7 @@ func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
 	case h.Channel() != Channel:
 		event, _ = m.layout.Stranger(m.layout.Hello.Mailbox(Channel), s)
 		return event, 0, nil
-	case h.Type() == abi.TypeClose:
+	case h.Type() == wire.TypeClose:
 		event, _ = proto.ClassifyClose(m.open.Generation, m.shut[abi.H2D] && m.shut[abi.D2H], s)
 		return event, 0, nil
 	}
@@ -210,7 +211,7 @@ func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
 	m.follow(d, p)
 	if p.Event() == proto.EventOffer {
 		m.offered = 0
-		if h.Type() == abi.TypeIndBegin {
+		if h.Type() == wire.TypeIndBegin {
 			m.offered = s.Begin().Size
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Host is a party that plays the host.
@@ -13,10 +14,10 @@ type Host interface {
 	Open(*Open) error
 	// Put makes the host put a slot, and returns the state of its half then. An error means that
 	// the host may not put that now.
-	Put(*abi.Slot) (proto.State, error)
+	Put(*wire.Slot) (proto.State, error)
 	// Take gives the host a slot of the device. The state is that of the half that the slot is
 	// about; it counts only where a conversation names one.
-	Take(*abi.Slot) (proto.Event, proto.State, error)
+	Take(*wire.Slot) (proto.Event, proto.State, error)
 	// Do makes the host hold or release the offer, or shut a half.
 	Do(what string, half abi.Direction) (proto.State, error)
 }
@@ -30,10 +31,10 @@ type Device interface {
 	// Returned returns the result of the call that has returned: bytes, or the negative status.
 	Returned() (int, error)
 	// Deliver gives the device a slot of the host.
-	Deliver(*abi.Slot) error
+	Deliver(*wire.Slot) error
 	// Next returns the next slot that the device has put; nil if there is none, however long one
 	// waits.
-	Next() (*abi.Slot, error)
+	Next() (*wire.Slot, error)
 }
 
 // PlayHost plays a conversation to a host. The error names file and line.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Program is a party in another process. It answers each line on its standard input with one line
@@ -116,7 +117,7 @@ func (o *Open) line() string {
 }
 
 // Put makes the host put a slot.
-func (p *Program) Put(s *abi.Slot) (proto.State, error) { return p.state("put %s", words(s)) }
+func (p *Program) Put(s *wire.Slot) (proto.State, error) { return p.state("put %s", words(s)) }
 
 // Do makes the host hold or release the offer, or shut a half.
 func (p *Program) Do(what string, half abi.Direction) (proto.State, error) {
@@ -137,7 +138,7 @@ func (p *Program) state(format string, args ...any) (proto.State, error) {
 }
 
 // Take gives the host a slot of the device.
-func (p *Program) Take(s *abi.Slot) (proto.Event, proto.State, error) {
+func (p *Program) Take(s *wire.Slot) (proto.Event, proto.State, error) {
 	answer, err := p.ask("take %s", words(s))
 	if err != nil {
 		return 0, 0, err
@@ -168,21 +169,21 @@ func (p *Program) Returned() (int, error) {
 }
 
 // Deliver gives the device a slot of the host. An error is that of the next line.
-func (p *Program) Deliver(s *abi.Slot) error {
+func (p *Program) Deliver(s *wire.Slot) error {
 	p.queue("deliver %s", words(s))
 	return nil
 }
 
 // Next returns the next slot that the device has put.
-func (p *Program) Next() (*abi.Slot, error) { return p.slot("next") }
+func (p *Program) Next() (*wire.Slot, error) { return p.slot("next") }
 
 // slot asks for something that is answered by a slot, or none.
-func (p *Program) slot(format string, args ...any) (*abi.Slot, error) {
+func (p *Program) slot(format string, args ...any) (*wire.Slot, error) {
 	answer, err := p.ask(format, args...)
 	if err != nil || answer[0] == "none" {
 		return nil, err
 	}
-	var s abi.Slot
+	var s wire.Slot
 	if len(answer) != 8 {
 		return nil, fmt.Errorf("a slot of %d words", len(answer))
 	}
@@ -219,7 +220,7 @@ func (p *Program) Exchange(lines []string) ([]string, error) {
 }
 
 // words writes a slot.
-func words(s *abi.Slot) string {
+func words(s *wire.Slot) string {
 	text := strconv.AppendUint(nil, s.Header, 16)
 	for _, w := range s.Payload {
 		text = strconv.AppendUint(append(text, ' '), w, 16)

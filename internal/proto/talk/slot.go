@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Values that all conversations have in common.
@@ -19,8 +20,8 @@ const (
 )
 
 var (
-	typeNames   = texts(abi.TypeCount)
-	stateNames  = texts(abi.StateCount)
+	typeNames   = texts(wire.TypeCount)
+	stateNames  = texts(wire.StateCount)
 	statusNames = texts(abi.StatusCount)
 	keys        = []string{
 		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "pages", "sum", "halves",
@@ -42,7 +43,7 @@ func texts[T interface {
 
 // said is what a line names of a slot.
 type said struct {
-	kind abi.Type
+	kind wire.Type
 	id   uint64
 	half abi.Direction
 	keys map[string]uint64
@@ -55,14 +56,14 @@ func parseSlot(words []string, half abi.Direction) (*said, error) {
 	}
 	s := &said{half: half, keys: map[string]uint64{}}
 	if i := slices.Index(typeNames, words[0]); i >= 0 {
-		s.kind = abi.Type(i)
+		s.kind = wire.Type(i)
 	} else if n, err := strconv.ParseUint(words[0], 0, 7); err == nil {
-		s.kind = abi.Type(n)
+		s.kind = wire.Type(n)
 	} else {
 		return nil, fmt.Errorf("unknown type %q", words[0])
 	}
 	words = words[1:]
-	if s.kind != abi.TypeClose {
+	if s.kind != wire.TypeClose {
 		if len(words) == 0 {
 			return nil, fmt.Errorf("the transaction is missing")
 		}
@@ -95,11 +96,11 @@ func (s *said) word(w string) error {
 		if w == "d2h" {
 			s.half = abi.D2H
 		}
-		if s.kind == abi.TypeClose {
+		if s.kind == wire.TypeClose {
 			return s.set("halves", 1<<s.half)
 		}
 		return nil
-	case w == "both" && s.kind == abi.TypeClose:
+	case w == "both" && s.kind == wire.TypeClose:
 		return s.set("halves", 1<<abi.H2D|1<<abi.D2H)
 	case slices.Contains(stateNames, w):
 		return s.set("state", uint64(slices.Index(stateNames, w)))
@@ -127,8 +128,8 @@ func (s *said) get(key string, otherwise uint64) uint64 {
 }
 
 // slot makes the slot. cut is the buffer of the half's transfer.
-func (s *said) slot(cut proto.Split, o *Open) (abi.Slot, error) {
-	var slot abi.Slot
+func (s *said) slot(cut proto.Split, o *Open) (wire.Slot, error) {
+	var slot wire.Slot
 	size := uint64(abi.PayloadSize)
 	sequence := s.id
 	switch s.kind {
@@ -137,27 +138,27 @@ func (s *said) slot(cut proto.Split, o *Open) (abi.Slot, error) {
 		for i := range slot.Bytes() {
 			slot.Bytes()[i] = byte(s.id) + byte(i)
 		}
-	case abi.TypeIndBegin:
-		*slot.Begin() = abi.Begin{Transaction: s.id, Size: s.get("size", 0), TimeoutNS: s.get("timeout", 0)}
+	case wire.TypeIndBegin:
+		*slot.Begin() = wire.Begin{Transaction: s.id, Size: s.get("size", 0), TimeoutNS: s.get("timeout", 0)}
 		slot.Payload[3] |= s.get("rsvd", 0)
-	case abi.TypeIndList:
+	case wire.TypeIndList:
 		n, err := s.list(cut, slot.Gather())
 		if err != nil {
 			return slot, err
 		}
 		size = n
-	case abi.TypeEager:
+	case wire.TypeEager:
 		size = s.eager(slot.Eager())
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
 		*slot.Ack() = s.record()
-	case abi.TypeClose:
+	case wire.TypeClose:
 		sequence = s.get("generation", o.Generation)
-		*slot.Close() = abi.Close{
+		*slot.Close() = wire.Close{
 			Halves: uint32(s.get("halves", 0)), Status: uint32(s.get("status", 0)), Generation: sequence,
 		}
 		slot.Payload[2] |= s.get("rsvd", 0)
 	default:
-		*slot.Note() = abi.Note{
+		*slot.Note() = wire.Note{
 			Transaction: s.id, Direction: uint32(s.get("direction", uint64(s.half))), Status: uint32(s.get("status", 0)),
 		}
 		slot.Payload[2] |= s.get("rsvd", 0)
@@ -171,24 +172,24 @@ func (s *said) slot(cut proto.Split, o *Open) (abi.Slot, error) {
 }
 
 // record makes a completion record.
-func (s *said) record() abi.Ack {
-	state, status := uint64(abi.StateFailed), uint64(abi.OK)
+func (s *said) record() wire.Ack {
+	state, status := uint64(wire.StateFailed), uint64(abi.OK)
 	switch s.kind {
-	case abi.TypeDone:
-		state = uint64(abi.StateDone)
-	case abi.TypeAborted:
+	case wire.TypeDone:
+		state = uint64(wire.StateDone)
+	case wire.TypeAborted:
 		status = uint64(abi.ErrAborted)
 	}
-	return abi.Ack{
+	return wire.Ack{
 		Transaction: s.id, Processed: s.get("processed", 0), Outstanding: s.get("outstanding", 0),
-		Lists: uint32(s.get("lists", 0)), State: abi.State(s.get("state", state)),
+		Lists: uint32(s.get("lists", 0)), State: wire.State(s.get("state", state)),
 		Status: abi.Status(s.get("status", status)), FaultIndex: uint32(s.get("fault", 0)),
 		Direction: uint32(s.get("direction", uint64(s.half))),
 	}
 }
 
 // list writes a gather list of a buffer and returns the header's length.
-func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
+func (s *said) list(cut proto.Split, g *wire.Gather) (uint64, error) {
 	k, ok := s.keys["list"]
 	if !ok {
 		return 0, fmt.Errorf("list=N is missing")
@@ -198,51 +199,51 @@ func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
 		n = cut.Fill(k, g)
 	}
 	if pages, named := s.keys["pages"]; named {
-		g.Entry[0] = abi.MakeRun(g.Entry[0].RunAddress(), int(pages))
+		g.Entry[0] = wire.MakeRun(g.Entry[0].RunAddress(), int(pages))
 	}
 	outstanding := s.get("outstanding", g.Outstanding())
-	g.Tail = abi.MakeTail(outstanding, uint16(k))
-	size := s.get("count", uint64(n)) | s.get("sum", 0)*abi.ListSum
+	g.Tail = wire.MakeTail(outstanding, uint16(k))
+	size := s.get("count", uint64(n)) | s.get("sum", 0)*wire.ListSum
 	if s.half == abi.D2H {
-		size |= abi.ListD2H
+		size |= wire.ListD2H
 	}
 	return size, nil
 }
 
 // eager writes a transfer with its pages and returns the header's length.
-func (s *said) eager(e *abi.Eager) uint64 {
+func (s *said) eager(e *wire.Eager) uint64 {
 	cut := proto.Split{Address: Address, Size: s.get("size", 0)}
 	n := 0
-	if cut.IsEager(abi.EagerEntries) {
+	if cut.IsEager(wire.EagerEntries) {
 		n = cut.FillEager(e)
 	}
 	e.Transaction, e.Size, e.TimeoutNS = s.id, cut.Size, s.get("timeout", 0)
-	e.Entry[abi.EagerEntries-1] |= abi.Entry(s.get("rsvd", 0))
-	n = int(s.get("count", uint64(n)) | s.get("sum", 0)*abi.ListSum)
+	e.Entry[wire.EagerEntries-1] |= wire.Entry(s.get("rsvd", 0))
+	n = int(s.get("count", uint64(n)) | s.get("sum", 0)*wire.ListSum)
 	if s.half == abi.D2H {
-		n |= abi.ListD2H
+		n |= wire.ListD2H
 	}
 	return uint64(n)
 }
 
 // match reports whether a device's slot is what the line names.
-func (s *said) match(want, got *abi.Slot) error {
-	w, g := abi.Header(want.Header), abi.Header(got.Header)
+func (s *said) match(want, got *wire.Slot) error {
+	w, g := wire.Header(want.Header), wire.Header(got.Header)
 	if w.WithPhase(0)&^(1<<7) != g&^(1<<7) {
 		return fmt.Errorf("header %v, not %v", got, want)
 	}
 	switch g.Type() {
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
 		return s.matchRecord(want.Ack(), got.Ack())
 	case abi.TypeDirect:
 		if want.Payload != got.Payload {
 			return fmt.Errorf("message %x, not %x", *got.Bytes(), *want.Bytes())
 		}
-	case abi.TypeIndBegin:
+	case wire.TypeIndBegin:
 		if w, g := want.Begin(), got.Begin(); w.Transaction != g.Transaction || w.Size != g.Size {
 			return fmt.Errorf("%v, not %v", got, want)
 		}
-	case abi.TypeClose:
+	case wire.TypeClose:
 		if w, g := want.Close(), got.Close(); w.Halves != g.Halves || w.Generation != g.Generation {
 			return fmt.Errorf("%v, not %v", got, want)
 		}
@@ -255,7 +256,7 @@ func (s *said) match(want, got *abi.Slot) error {
 }
 
 // matchRecord compares what the line names of a record.
-func (s *said) matchRecord(want, got *abi.Ack) error {
+func (s *said) matchRecord(want, got *wire.Ack) error {
 	pairs := []struct {
 		key       string
 		want, got uint64

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Open is how a conversation begins: the subscription as the reply to OPEN grants it.
@@ -45,7 +46,7 @@ type Step struct {
 	Line     int
 	Kind     Kind
 	Half     abi.Direction
-	Slot     abi.Slot
+	Slot     wire.Slot
 	Late     bool // of HostPuts: it is under way until Arrive
 	Event    proto.Event
 	State    proto.State
@@ -57,7 +58,7 @@ type Step struct {
 }
 
 // Match returns an error if a slot that the device put is not that of the step.
-func (s *Step) Match(got *abi.Slot) error { return s.said.match(&s.Slot, got) }
+func (s *Step) Match(got *wire.Slot) error { return s.said.match(&s.Slot, got) }
 
 // Conversation is one of a file.
 type Conversation struct {
@@ -285,7 +286,7 @@ func (c *Conversation) slot(words []string, step Step) error {
 	}
 	host := words[0] != "<"
 	s.half = travels(s.kind, s.half, host)
-	if s.kind == abi.TypeIndBegin {
+	if s.kind == wire.TypeIndBegin {
 		c.cut[s.half] = c.Open.split(s.get("size", 0))
 	}
 	step.said, step.Half, step.Late = s, s.half, words[0] == ">~"
@@ -302,7 +303,7 @@ func (c *Conversation) slot(words []string, step Step) error {
 }
 
 // travels returns the half of a slot whose type and way leave no choice, or else what it is given.
-func travels(t abi.Type, half abi.Direction, host bool) abi.Direction {
+func travels(t wire.Type, half abi.Direction, host bool) abi.Direction {
 	switch t {
 	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeOffer: // by the side that offers
 	case abi.TypeWithdraw, abi.TypeWithdrawn: // the host posts pages for d2h, too
@@ -310,9 +311,9 @@ func travels(t abi.Type, half abi.Direction, host bool) abi.Direction {
 			return half
 		}
 		return abi.D2H
-	case abi.TypeReady: // by the other
+	case wire.TypeReady: // by the other
 		host = !host
-	case abi.TypeAck, abi.TypeError:
+	case wire.TypeAck, wire.TypeError:
 		if host {
 			return abi.D2H
 		}

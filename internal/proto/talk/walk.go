@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Walk is a conversation without an end that chance writes: the host does what it may, and the
@@ -76,7 +77,7 @@ func (w *Walk) host(d abi.Direction) (Line, bool) {
 func (w *Walk) list(d abi.Direction) Line {
 	l := &w.m.ledger[d]
 	k, _ := l.Next()
-	s := said{kind: abi.TypeIndList, id: w.m.half[d].ID, half: d, keys: map[string]uint64{"list": k}}
+	s := said{kind: wire.TypeIndList, id: w.m.half[d].ID, half: d, keys: map[string]uint64{"list": k}}
 	return w.put(&s, l.Cut)
 }
 
@@ -91,30 +92,30 @@ func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 	case proto.PutMessage:
 		s.kind, s.id = abi.TypeDirect, id+1
 	case proto.PutTransfer:
-		s.kind, s.id = abi.TypeIndBegin, id+1
+		s.kind, s.id = wire.TypeIndBegin, id+1
 		s.keys["size"] = w.rand.Uint64N(1 << 19)
 		if d == abi.D2H {
 			if cut.Size == 0 {
 				return w.device()
 			}
-			s.kind, s.id, s.keys = abi.TypeIndList, id, map[string]uint64{"list": 0}
+			s.kind, s.id, s.keys = wire.TypeIndList, id, map[string]uint64{"list": 0}
 		}
 	case proto.PutEager:
 		return w.eager(&s)
 	case proto.PutAccept:
-		s.kind = abi.TypeAck
+		s.kind = wire.TypeAck
 	case proto.PutRefuse:
-		s.kind = abi.TypeError
+		s.kind = wire.TypeError
 		s.keys["status"] = uint64(abi.ErrAborted)
 	case proto.PutClose:
-		s.kind, s.keys["halves"] = abi.TypeClose, 1<<d
+		s.kind, s.keys["halves"] = wire.TypeClose, 1<<d
 	default:
 		if w.m.state(d) == proto.StatePosted {
 			s.id++
 		}
-		s.kind = map[proto.Input]abi.Type{
-			proto.PutWithdraw: abi.TypeWithdraw, proto.PutWithdrawn: abi.TypeWithdrawn,
-			proto.PutAbort: abi.TypeAbort, proto.PutFin: abi.TypeFin,
+		s.kind = map[proto.Input]wire.Type{
+			proto.PutWithdraw: wire.TypeWithdraw, proto.PutWithdrawn: wire.TypeWithdrawn,
+			proto.PutAbort: wire.TypeAbort, proto.PutFin: wire.TypeFin,
 		}[in]
 	}
 	return w.put(&s, cut)
@@ -122,10 +123,10 @@ func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 
 // eager gives the device pages: of an offer, for one, or for the next.
 func (w *Walk) eager(s *said) Line {
-	s.kind, s.keys["size"] = abi.TypeEager, w.rand.Uint64N(abi.EagerEntries*abi.PageSize+1)
+	s.kind, s.keys["size"] = wire.TypeEager, w.rand.Uint64N(wire.EagerEntries*abi.PageSize+1)
 	if w.m.state(s.half) == proto.StateIdle {
 		s.id++
-	} else if s.keys["size"] = w.m.offered; w.m.offered == 0 || w.m.offered > abi.EagerEntries*abi.PageSize {
+	} else if s.keys["size"] = w.m.offered; w.m.offered == 0 || w.m.offered > wire.EagerEntries*abi.PageSize {
 		return w.device()
 	}
 	return w.put(s, proto.Split{})
@@ -146,7 +147,7 @@ func (w *Walk) put(s *said, cut proto.Split) Line {
 	switch {
 	case err != nil:
 		answer = "no"
-	case s.kind == abi.TypeClose: // it is about both halves
+	case s.kind == wire.TypeClose: // it is about both halves
 		answer = ""
 	}
 	return Line{"put " + words(&slot), answer}
@@ -179,7 +180,7 @@ func (w *Walk) device() Line {
 	case w.rand.IntN(32) == 0:
 		w.close(&s)
 	case w.lies && w.rand.IntN(4) == 0:
-		s.kind, s.keys["list"], s.keys["length"] = abi.Type(w.rand.IntN(128)), 0, w.near(abi.PayloadSize)
+		s.kind, s.keys["list"], s.keys["length"] = wire.Type(w.rand.IntN(128)), 0, w.near(abi.PayloadSize)
 	case state == proto.StateIdle && d == abi.D2H && w.rand.IntN(4) != 0,
 		state == proto.StatePosted && w.rand.IntN(3) == 0:
 		w.offer(&s)
@@ -199,7 +200,7 @@ func (w *Walk) device() Line {
 
 // close makes the device close halves, or agree to the host's close.
 func (w *Walk) close(s *said) {
-	s.kind = abi.TypeClose
+	s.kind = wire.TypeClose
 	s.keys["halves"], s.keys["generation"] = w.near(1+w.rand.Uint64N(3)), w.near(w.m.open.Generation)
 	s.keys["rsvd"] = w.near(0)
 }
@@ -213,7 +214,7 @@ func (w *Walk) record(s *said, state proto.State) {
 		moved += w.rand.Uint64N(l.Cut.UpTo(l.Sent) - min(moved, l.Cut.UpTo(l.Sent)) + 1)
 	}
 	says := map[string]uint64{"lists": lists, "processed": moved, "direction": uint64(s.half)}
-	s.kind = abi.TypeAck
+	s.kind = wire.TypeAck
 	if state == proto.StateGiven || state == proto.StatePosted {
 		if state == proto.StatePosted {
 			s.id++
@@ -222,19 +223,19 @@ func (w *Walk) record(s *said, state proto.State) {
 	}
 	switch n := w.rand.IntN(16); {
 	case state == proto.StateOffered && n < 12:
-		says["state"] = uint64(abi.StateConsumed)
+		says["state"] = uint64(wire.StateConsumed)
 	case n == 0 || state == proto.StateOffered:
-		s.kind, says["status"], says["fault"] = abi.TypeError, 1+w.rand.Uint64N(uint64(abi.StatusCount)-1), w.rand.Uint64N(4)
+		s.kind, says["status"], says["fault"] = wire.TypeError, 1+w.rand.Uint64N(uint64(abi.StatusCount)-1), w.rand.Uint64N(4)
 	case l.Aborting && n < 8:
-		s.kind = abi.TypeAborted
+		s.kind = wire.TypeAborted
 	case l.Sent == l.Lists && (n < 10 || l.Sent == 0):
-		s.kind, says["processed"] = abi.TypeDone, l.Cut.Size
+		s.kind, says["processed"] = wire.TypeDone, l.Cut.Size
 	case n < 13 && l.Sent > l.Acked:
-		says["state"], says["status"], says["lists"] = uint64(abi.StateRepeat), uint64(abi.ErrBusy), l.Acked
+		says["state"], says["status"], says["lists"] = uint64(wire.StateRepeat), uint64(abi.ErrBusy), l.Acked
 	case !l.Ready && (l.Sent < l.Lists || n == 13):
-		says["state"] = uint64(abi.StateReady)
+		says["state"] = uint64(wire.StateReady)
 	default:
-		says["state"] = uint64(abi.StateMoving)
+		says["state"] = uint64(wire.StateMoving)
 	}
 	s.id = w.near(s.id)
 	for _, key := range keys { // in an order that a seed repeats
@@ -248,14 +249,14 @@ func (w *Walk) record(s *said, state proto.State) {
 func (w *Walk) offer(s *said) {
 	s.half = abi.D2H
 	s.id = w.near(w.m.half[abi.D2H].ID + 1)
-	s.kind = abi.TypeDirect
+	s.kind = wire.TypeDirect
 	s.keys["length"] = w.near(w.rand.Uint64N(abi.PayloadSize + 1))
 	if w.rand.IntN(2) == 0 {
-		s.kind = abi.TypeIndBegin
+		s.kind = wire.TypeIndBegin
 		size := w.rand.Uint64N(1 << 18)
 		switch w.rand.IntN(3) {
 		case 0: // what pages may be posted for
-			size = w.rand.Uint64N(abi.EagerEntries*abi.PageSize + 1)
+			size = w.rand.Uint64N(wire.EagerEntries*abi.PageSize + 1)
 		case 1:
 			size = w.m.half[abi.D2H].Size
 		}
@@ -265,20 +266,20 @@ func (w *Walk) offer(s *said) {
 
 // note makes a note that mostly fits.
 func (w *Walk) note(s *said) {
-	s.kind = abi.TypeWithdraw
+	s.kind = wire.TypeWithdraw
 	if s.half == abi.H2D {
-		s.kind = []abi.Type{abi.TypeWithdrawn, abi.TypeReady}[w.rand.IntN(2)]
+		s.kind = []wire.Type{wire.TypeWithdrawn, wire.TypeReady}[w.rand.IntN(2)]
 	} else if st := w.m.state(abi.D2H); st == proto.StateIdle || st == proto.StatePosted || w.lies {
-		s.kind = []abi.Type{abi.TypeWithdraw, abi.TypeOffer}[w.rand.IntN(2)]
+		s.kind = []wire.Type{wire.TypeWithdraw, wire.TypeOffer}[w.rand.IntN(2)]
 	}
-	if m := w.m.half[abi.H2D].Stand; s.kind == abi.TypeWithdrawn && !w.lies && m.Marks()&proto.MarkRecall == 0 {
-		s.kind = abi.TypeReady // nobody asked
+	if m := w.m.half[abi.H2D].Stand; s.kind == wire.TypeWithdrawn && !w.lies && m.Marks()&proto.MarkRecall == 0 {
+		s.kind = wire.TypeReady // nobody asked
 	}
 	if m := w.m.half[abi.D2H].Stand; s.half == abi.D2H && m.State() == proto.StatePosted && (m.Marks()&proto.MarkRecall != 0 || w.lies) {
-		s.kind = abi.TypeWithdrawn
+		s.kind = wire.TypeWithdrawn
 	}
 	s.id = w.m.half[s.half].ID
-	if s.kind == abi.TypeReady || s.kind == abi.TypeOffer || s.kind == abi.TypeWithdrawn && s.half == abi.D2H {
+	if s.kind == wire.TypeReady || s.kind == wire.TypeOffer || s.kind == wire.TypeWithdrawn && s.half == abi.D2H {
 		s.id++
 	}
 	s.id = w.near(s.id)
@@ -286,14 +287,14 @@ func (w *Walk) note(s *said) {
 }
 
 // take gives a slot of the device to the host.
-func (w *Walk) take(slot *abi.Slot) Line {
+func (w *Walk) take(slot *wire.Slot) Line {
 	event, state, _ := w.m.Take(slot) // has no errors
 	w.Events[event]++
 	answer := event.String()
-	header := abi.Header(slot.Header)
+	header := wire.Header(slot.Header)
 	if event == proto.EventFault || event == proto.EventOver {
 		w.open = false
-	} else if header.Type() != abi.TypeClose && header.Channel() == Channel && header.Epoch() == Epoch {
+	} else if header.Type() != wire.TypeClose && header.Channel() == Channel && header.Epoch() == Epoch {
 		answer += " " + state.String()
 	}
 	return Line{"take " + words(slot), answer}
