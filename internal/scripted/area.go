@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // area is the device's view of the mailbox area.
@@ -21,7 +22,7 @@ type area struct {
 // mailboxEnd is the device's end of one mailbox.
 type mailboxEnd struct {
 	h2dHead, d2hHead *uint64 // consumer counters
-	h2d, d2h         []abi.Slot
+	h2d, d2h         []wire.Slot
 	head             uint64 // h2d messages taken
 	tail             uint64 // d2h messages published
 	own              *there
@@ -30,14 +31,14 @@ type mailboxEnd struct {
 
 const (
 	parkOffset    = abi.PageSize
-	mailboxHeader = 2 * abi.SlotSize
+	mailboxHeader = 2 * wire.SlotSize
 )
 
 func (sh Shape) mailboxOffset() uint64 {
 	return uint64(parkOffset+4*sh.Channels+abi.PageSize-1) &^ (abi.PageSize - 1)
 }
 
-func (sh Shape) mailboxStride() uint64 { return uint64(mailboxHeader + 2*sh.Slots*abi.SlotSize) }
+func (sh Shape) mailboxStride() uint64 { return uint64(mailboxHeader + 2*sh.Slots*wire.SlotSize) }
 
 // areaSize is the length of the mailbox area in bytes.
 func (sh Shape) areaSize() uint64 {
@@ -50,18 +51,18 @@ func newArea(sh Shape, mem []byte) *area {
 	offset, stride := sh.mailboxOffset(), sh.mailboxStride()
 	for i := range uint64(sh.Mailboxes) {
 		at := offset + i*stride
-		m := (*abi.Mailbox)(unsafe.Pointer(&mem[at]))
-		slots := unsafe.Slice((*abi.Slot)(unsafe.Pointer(&mem[at+mailboxHeader])), 2*sh.Slots)
+		m := (*wire.Mailbox)(unsafe.Pointer(&mem[at]))
+		slots := unsafe.Slice((*wire.Slot)(unsafe.Pointer(&mem[at+mailboxHeader])), 2*sh.Slots)
 		a.mailboxes = append(a.mailboxes, mailboxEnd{
 			h2dHead: &m.H2DHead.Word, d2hHead: &m.D2HHead.Word,
 			h2d: slots[:sh.Slots], d2h: slots[sh.Slots:],
-			own: &a.own, counters: thereMailbox + i*abi.MailboxSize, ring: sh.thereRing(int(i)),
+			own: &a.own, counters: thereMailbox + i*wire.MailboxSize, ring: sh.thereRing(int(i)),
 		})
 	}
 	return a
 }
 
-func (a *area) page() *abi.Area { return (*abi.Area)(a.base) }
+func (a *area) page() *wire.Area { return (*wire.Area)(a.base) }
 
 // park loads the park word of a channel.
 func (a *area) park(sh Shape, channel uint32) uint32 {
@@ -77,7 +78,7 @@ func (a *area) sleep(island int, word uint64) {
 		atomic.StoreUint64(&a.page().Island[island].Word, word) // SYNC: island park
 		return
 	}
-	at := thereIsland + uint64(island)*abi.SlotSize
+	at := thereIsland + uint64(island)*wire.SlotSize
 	a.own.post(at, word)
 	a.own.load(at, 8) // it pushes the word there
 }
@@ -90,31 +91,31 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	}
 	a.own = there{host: a.own.host}
 	p := a.page()
-	p.Magic, p.Major, p.Minor = abi.Magic, abi.Major, abi.Minor
+	p.Magic, p.Major, p.Minor = wire.Magic, abi.Major, abi.Minor
 	p.Size, p.ParkOffset = a.size, parkOffset
 	p.MailboxOffset, p.MailboxStride = sh.mailboxOffset(), sh.mailboxStride()
-	p.Epoch, p.State = epoch, abi.DeviceBooting
-	p.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
+	p.Epoch, p.State = epoch, wire.DeviceBooting
+	p.DeviceHello.Header = uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*p.DeviceHello.Hello() = sh.hello()
 }
 
 // hello is the HELLO of a device of this shape.
-func (sh Shape) hello() abi.Hello {
+func (sh Shape) hello() wire.Hello {
 	capabilities := uint32(0)
 	if !sh.NoSums {
-		capabilities |= abi.CapSum
+		capabilities |= wire.CapSum
 	}
 	if sh.Runs != 0 {
-		capabilities |= abi.CapRuns
+		capabilities |= wire.CapRuns
 	}
 	if sh.Eager > 0 {
-		capabilities |= abi.CapEager
+		capabilities |= wire.CapEager
 	}
 	if sh.HostRings != 0 {
-		capabilities |= abi.CapHostRings
+		capabilities |= wire.CapHostRings
 	}
-	return abi.Hello{
-		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: capabilities,
+	return wire.Hello{
+		Magic: wire.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: capabilities,
 		Channels: uint32(sh.Channels), Mailboxes: uint16(sh.Mailboxes), Islands: uint16(sh.Islands),
 		Slots: uint32(sh.Slots), Window: uint32(sh.Window), BeatMS: uint32(sh.Beat / time.Millisecond),
 		MaxTransfer: 1<<40 - 1, ReadManagers: uint32(sh.Mailboxes), WriteManagers: uint32(sh.Mailboxes),
@@ -123,14 +124,14 @@ func (sh Shape) hello() abi.Hello {
 }
 
 // take copies the next message of the host, if there is one.
-func (b *mailboxEnd) take(m *abi.Slot) bool {
+func (b *mailboxEnd) take(m *wire.Slot) bool {
 	n := uint64(len(b.h2d))
 	slot := &b.h2d[b.head%n]
-	h := abi.Header(atomic.LoadUint64(&slot.Header)) // SYNC: slot
+	h := wire.Header(atomic.LoadUint64(&slot.Header)) // SYNC: slot
 	if h.Phase() != (b.head/n+1)&1 {
 		return false
 	}
-	*m = abi.Slot{Header: uint64(h), Payload: slot.Payload}
+	*m = wire.Slot{Header: uint64(h), Payload: slot.Payload}
 	b.head++
 	return true
 }
@@ -156,11 +157,11 @@ func (b *mailboxEnd) full() bool {
 }
 
 // give stores a message as the next one.
-func (b *mailboxEnd) give(m *abi.Slot) {
+func (b *mailboxEnd) give(m *wire.Slot) {
 	n := uint64(len(b.d2h))
 	header := m.Header ^ (b.tail/n+1)&1<<7
 	if b.own.at != 0 {
-		b.own.post(b.ring+b.tail%n*abi.SlotSize, append([]uint64{header}, m.Payload[:]...)...)
+		b.own.post(b.ring+b.tail%n*wire.SlotSize, append([]uint64{header}, m.Payload[:]...)...)
 		return
 	}
 	slot := &b.d2h[b.tail%n]
@@ -183,9 +184,9 @@ func (h *ownHost) Move(mem []byte, address uint64, d abi.Direction) bool {
 }
 
 // enqueueLocked queues a message for the mailbox of its channel. Must hold mu.
-func (s *Device) enqueueLocked(m abi.Slot) {
+func (s *Device) enqueueLocked(m wire.Slot) {
 	places := s.shape.hello()
-	i := places.Mailbox(abi.Header(m.Header).Channel()) % s.shape.Mailboxes
+	i := places.Mailbox(wire.Header(m.Header).Channel()) % s.shape.Mailboxes
 	if s.hooks.Mailbox != nil {
 		i = s.hooks.Mailbox(&m, i)
 	}
@@ -205,7 +206,7 @@ func (s *Device) flushLocked() bool {
 	for i := range s.area.mailboxes {
 		q, ring := s.cur.queue[i], false
 		for b := &s.area.mailboxes[i]; len(q) > 0 && !b.full(); q = q[1:] {
-			channel := abi.Header(q[0].Header).Channel()
+			channel := wire.Header(q[0].Header).Channel()
 			b.give(&q[0])
 			if s.hooks.Rewrite != nil && s.hooks.Rewrite(&q[0]) {
 				b.give(&q[0])
@@ -230,8 +231,8 @@ func (s *Device) flushLocked() bool {
 func (s *Device) writeBeat() {
 	l := s.cur
 	l.beat++
-	blank := uint64(abi.MakeHeader(abi.TypeNone, 0, uint8(s.epochID), 0, 0))
-	words := [...]uint64{uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, uint8(s.epochID), uint16(l.beat), 0)),
+	blank := uint64(wire.MakeHeader(wire.TypeNone, 0, uint8(s.epochID), 0, 0))
+	words := [...]uint64{uint64(wire.MakeHeader(wire.TypeHeartbeat, abi.PayloadSize, uint8(s.epochID), uint16(l.beat), 0)),
 		l.beat, uint64(time.Since(l.born)), 1<<31 | uint64(len(l.procs))<<32,
 		s.taken.Load(), l.moved, s.dropped.Load(), s.parkedLocked()}
 	if s.area.own.at != 0 {

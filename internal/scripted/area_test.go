@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pattern"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // locked runs f with the device standing still.
@@ -72,7 +73,7 @@ func TestPageRewritten(t *testing.T) {
 // TestStateChanges: a device whose state is fault, off or something
 // undrained-of while it continues working is believed or not, but nothing hangs.
 func TestStateChanges(t *testing.T) {
-	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault, 1 << 31} {
+	for _, state := range []uint32{wire.DeviceOff, wire.DeviceBooting, wire.DeviceFault, 1 << 31} {
 		r := newRig(t, quickBeat)
 		ch := r.Subscribe(r.dev, abi.TargetLoopback)
 		atomic.StoreUint32(&r.s.area.page().State, state)
@@ -129,7 +130,7 @@ func TestIslandWords(t *testing.T) {
 	r := newRig(t, Shape{Islands: 2})
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	for i, word := range []uint64{0, 1, 2, 1<<64 - 1} {
-		for j := range abi.IslandsMax {
+		for j := range wire.IslandsMax {
 			atomic.StoreUint64(&r.s.area.page().Island[j].Word, word)
 		}
 		r.Echo(ch, pattern.Words(uint64(i)))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // bootPrograms starts what is always there. Must hold mu.
@@ -28,7 +29,7 @@ func (s *Device) control(p *process) {
 		if st != abi.OK {
 			return
 		}
-		var m abi.Slot
+		var m wire.Slot
 		copy(m.Bytes()[:], msg)
 		c := m.Control()
 		opened := s.serve(c)
@@ -46,30 +47,30 @@ func (s *Device) control(p *process) {
 
 // serve turns a request into its reply; for an OPEN that worked it returns the
 // channel, which goes live when the host has taken the reply.
-func (s *Device) serve(c *abi.Control) (opened *channel) {
+func (s *Device) serve(c *wire.Control) (opened *channel) {
 	switch c.Op {
-	case abi.ControlOpen:
+	case wire.ControlOpen:
 		return s.serveOpen(c)
-	case abi.ControlStart:
+	case wire.ControlStart:
 		s.serveStart(c)
-	case abi.ControlStop:
+	case wire.ControlStop:
 		s.serveStop(c)
-	case abi.ControlProgram:
+	case wire.ControlProgram:
 		names := programNames()
 		if c.A >= uint64(len(names)) {
 			c.Status = uint16(abi.ErrNoProgram)
 			return nil
 		}
 		setName(c, names[c.A])
-	case abi.ControlMemory:
+	case wire.ControlMemory:
 		if c.A >= abi.MemoryCount {
 			c.Status = uint16(abi.ErrInvalid)
 			return nil
 		}
 		c.A, c.B, c.C = c.A<<abi.MemoryShift, s.shape.EMEM, s.shape.EMEM
-	case abi.ControlRunning:
+	case wire.ControlRunning:
 		s.serveRunning(c)
-	case abi.ControlLoad:
+	case wire.ControlLoad:
 		c.Status = uint16(abi.ErrNotSupported)
 	default:
 		c.Status = uint16(abi.ErrInvalid)
@@ -77,12 +78,12 @@ func (s *Device) serve(c *abi.Control) (opened *channel) {
 	return nil
 }
 
-func setName(c *abi.Control, name string) {
+func setName(c *wire.Control, name string) {
 	c.Name = [abi.NameSize]byte{}
 	copy(c.Name[:abi.NameSize-1], name)
 }
 
-func (s *Device) serveOpen(r *abi.Control) *channel {
+func (s *Device) serveOpen(r *wire.Control) *channel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.cur.channels[uint32(r.A)]
@@ -103,7 +104,7 @@ func (s *Device) serveOpen(r *abi.Control) *channel {
 	return c
 }
 
-func (s *Device) serveStart(r *abi.Control) {
+func (s *Device) serveStart(r *wire.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, _, _ := bytes.Cut(r.Name[:], []byte{0})
@@ -161,7 +162,7 @@ func (s *Device) placeLocked(first, n uint64) (uint64, abi.Status) {
 
 // serveStop does not wait for the process, which may have offers to take back: the host
 // asks again.
-func (s *Device) serveStop(r *abi.Control) {
+func (s *Device) serveStop(r *wire.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.cur.procs[r.A]
@@ -173,7 +174,7 @@ func (s *Device) serveStop(r *abi.Control) {
 	r.Status = uint16(abi.ErrBusy)
 }
 
-func (s *Device) serveRunning(r *abi.Control) {
+func (s *Device) serveRunning(r *wire.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.B = 0

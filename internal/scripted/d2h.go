@@ -7,12 +7,13 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // offerOutLocked offers what a process wants to write. Must hold mu.
 func (s *Device) offerOutLocked(c *channel) {
 	r := c.wr
-	if r == nil || r.sent || !c.live || c.closed&abi.ParkD2H != 0 {
+	if r == nil || r.sent || !c.live || c.closed&wire.ParkD2H != 0 {
 		return
 	}
 	r.sent, r.id = true, c.next[abi.D2H]
@@ -24,19 +25,19 @@ func (s *Device) offerOutLocked(c *channel) {
 			return
 		}
 	}
-	var m abi.Slot
+	var m wire.Slot
 	if r.verb == writeMessage {
 		copy(m.Bytes()[:], r.mem)
-		m.Header = s.header(abi.TypeDirect, len(r.mem), r.id, c.id)
+		m.Header = s.header(wire.TypeDirect, len(r.mem), r.id, c.id)
 	} else {
-		*m.Begin() = abi.Begin{Transaction: r.id, Size: uint64(len(r.mem))}
-		m.Header = s.header(abi.TypeIndBegin, abi.PayloadSize, r.id, c.id)
+		*m.Begin() = wire.Begin{Transaction: r.id, Size: uint64(len(r.mem))}
+		m.Header = s.header(wire.TypeIndBegin, abi.PayloadSize, r.id, c.id)
 	}
 	s.emitLocked(m)
 }
 
 // answeredLocked handles ACK and ERROR of the host. Must hold mu.
-func (s *Device) answeredLocked(c *channel, m *abi.Slot) {
+func (s *Device) answeredLocked(c *channel, m *wire.Slot) {
 	a, r := *m.Ack(), c.wr
 	if abi.Direction(a.Direction) != abi.D2H {
 		s.accuseLocked("completion record of the host for h2d")
@@ -46,14 +47,14 @@ func (s *Device) answeredLocked(c *channel, m *abi.Slot) {
 		s.dropped.Add(1)
 		return
 	}
-	if abi.Header(m.Header).Type() == abi.TypeError {
+	if wire.Header(m.Header).Type() == wire.TypeError {
 		if a.Status == abi.OK || a.Status >= abi.StatusCount {
 			s.accuseLocked("error with status %d", a.Status)
 		}
 		s.endWriteLocked(c, a.Status)
 		return
 	}
-	if r.verb != writeMessage || a.State != abi.StateConsumed {
+	if r.verb != writeMessage || a.State != wire.StateConsumed {
 		s.accuseLocked("ack with state %d", a.State)
 		return
 	}
@@ -62,13 +63,13 @@ func (s *Device) answeredLocked(c *channel, m *abi.Slot) {
 
 // destinationLocked handles a gather list of a transfer to the host. Must hold
 // mu.
-func (s *Device) destinationLocked(c *channel, m *abi.Slot) {
+func (s *Device) destinationLocked(c *channel, m *wire.Slot) {
 	r := c.wr
-	if r == nil || !r.sent || r.verb != writeTransfer || abi.Header(m.Header).Sequence() != uint16(r.id) {
+	if r == nil || !r.sent || r.verb != writeTransfer || wire.Header(m.Header).Sequence() != uint16(r.id) {
 		s.dropped.Add(1)
-		if last := c.next[abi.D2H] - 1; c.proc == nil && abi.Header(m.Header).Sequence() == uint16(last) {
-			s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: last, Direction: uint32(abi.D2H),
-				State: abi.StateFailed, Status: abi.ErrClosed})
+		if last := c.next[abi.D2H] - 1; c.proc == nil && wire.Header(m.Header).Sequence() == uint16(last) {
+			s.recordLocked(c, wire.TypeError, wire.Ack{Transaction: last, Direction: uint32(abi.D2H),
+				State: wire.StateFailed, Status: abi.ErrClosed})
 		}
 		return
 	}
@@ -78,8 +79,8 @@ func (s *Device) destinationLocked(c *channel, m *abi.Slot) {
 	}
 	status, entry := s.copyListLocked(&r.move, m, abi.D2H)
 	if status != abi.OK {
-		s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: r.id, Direction: uint32(abi.D2H),
-			State: abi.StateFailed, Status: status, Processed: r.move.processed,
+		s.recordLocked(c, wire.TypeError, wire.Ack{Transaction: r.id, Direction: uint32(abi.D2H),
+			State: wire.StateFailed, Status: status, Processed: r.move.processed,
 			Outstanding: uint64(len(r.mem)) - r.move.processed, Lists: r.move.lists, FaultIndex: entry})
 		s.endWriteLocked(c, status)
 		return
@@ -106,8 +107,8 @@ func (s *Device) abortOutLocked(c *channel, id uint64) {
 		s.dropped.Add(1)
 		return
 	}
-	s.recordLocked(c, abi.TypeAborted, abi.Ack{Transaction: id, Direction: uint32(abi.D2H),
-		State: abi.StateFailed, Status: abi.ErrAborted, Processed: r.move.processed,
+	s.recordLocked(c, wire.TypeAborted, wire.Ack{Transaction: id, Direction: uint32(abi.D2H),
+		State: wire.StateFailed, Status: abi.ErrAborted, Processed: r.move.processed,
 		Outstanding: uint64(len(r.mem)) - r.move.processed, Lists: r.move.lists})
 	s.endWriteLocked(c, abi.ErrAborted)
 }
@@ -121,7 +122,7 @@ func (s *Device) endWriteLocked(c *channel, why abi.Status) {
 
 // copyListLocked checks a gather list against the ledger and moves its bytes.
 // On an error it names the entry. Must hold mu.
-func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Status, uint32) {
+func (s *Device) copyListLocked(mv *move, m *wire.Slot, d abi.Direction) (abi.Status, uint32) {
 	if status := s.checkListLocked(mv, m); status != abi.OK {
 		return status, 0
 	}
@@ -134,9 +135,9 @@ func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 
 // copyEntriesLocked moves the bytes of the entries in use of a message. On an error it names the
 // entry. Must hold mu.
-func (s *Device) copyEntriesLocked(mv *move, m *abi.Slot, entries []abi.Entry, d abi.Direction) (abi.Status, uint32) {
-	h := abi.Header(m.Header)
-	for i, e := range entries[:h.Length()&abi.ListCountMask] {
+func (s *Device) copyEntriesLocked(mv *move, m *wire.Slot, entries []wire.Entry, d abi.Direction) (abi.Status, uint32) {
+	h := wire.Header(m.Header)
+	for i, e := range entries[:h.Length()&wire.ListCountMask] {
 		address, bytes := h.Span(e)
 		bytes = min(bytes, uint64(len(mv.mem))-mv.processed) // the last run
 		if !s.moveLocked(mv.mem[mv.processed:][:bytes], address, d) {
@@ -167,21 +168,21 @@ func (s *Device) moveLocked(mem []byte, address uint64, d abi.Direction) bool {
 
 // checkListLocked accuses the host of a list that is not its next one. Must
 // hold mu.
-func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
-	h, g := abi.Header(m.Header), m.Gather()
-	n := h.Length() & abi.ListCountMask
+func (s *Device) checkListLocked(mv *move, m *wire.Slot) abi.Status {
+	h, g := wire.Header(m.Header), m.Gather()
+	n := h.Length() & wire.ListCountMask
 	left := uint64(len(mv.mem)) - mv.processed
 	sum, ok := s.sumEntriesLocked(h, g.Entry[:], left)
 	if !ok {
 		return abi.ErrProto
 	}
-	if summed := h.Length()&abi.ListSum != 0; mv.lists == 0 {
+	if summed := h.Length()&wire.ListSum != 0; mv.lists == 0 {
 		mv.sum = summed
 	} else if mv.sum != summed {
 		s.accuseLocked("list %d asks for a checksum, or not, unlike list 0", mv.lists)
 		return abi.ErrProto
 	}
-	if n == 0 || n > abi.ListEntries || g.Number() != uint16(mv.lists) || g.Outstanding() != left-sum {
+	if n == 0 || n > wire.ListEntries || g.Number() != uint16(mv.lists) || g.Outstanding() != left-sum {
 		s.accuseLocked("list %d with %d entries, %d bytes, %d outstanding; expected list %d with %d left",
 			g.Number(), n, sum, g.Outstanding(), mv.lists, left)
 		return abi.ErrProto
@@ -191,8 +192,8 @@ func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
 
 // sumEntriesLocked returns the bytes of the entries in use, of which left are to come; false if one of
 // them, or of the rest, is not as it must be. Must hold mu.
-func (s *Device) sumEntriesLocked(h abi.Header, entries []abi.Entry, left uint64) (sum uint64, ok bool) {
-	n := h.Length() & abi.ListCountMask
+func (s *Device) sumEntriesLocked(h wire.Header, entries []wire.Entry, left uint64) (sum uint64, ok bool) {
+	n := h.Length() & wire.ListCountMask
 	for i, e := range entries {
 		if i >= n && e != 0 {
 			s.accuseLocked("%d entries, and entry %d is set", n, i)
@@ -211,9 +212,9 @@ func (s *Device) sumEntriesLocked(h abi.Header, entries []abi.Entry, left uint64
 
 // entryLocked returns the bytes of an entry, of which left are to come. It accuses the host of one
 // that crosses its page, is a run though nobody agreed on those, or ends after the transfer. Must hold mu.
-func (s *Device) entryLocked(h abi.Header, e abi.Entry, left uint64) (bytes uint64, ok bool) {
+func (s *Device) entryLocked(h wire.Header, e wire.Entry, left uint64) (bytes uint64, ok bool) {
 	address, bytes := h.Span(e)
-	if h.Length()&abi.ListRuns != 0 {
+	if h.Length()&wire.ListRuns != 0 {
 		ok = s.shape.Runs != 0 && address+bytes <= 1<<48
 		if bytes > left && bytes-left < abi.PageSize {
 			bytes = left // the last one ends in its last page

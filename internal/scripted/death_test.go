@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // quickBeat makes a device whose silence is noticed soon.
@@ -61,9 +62,9 @@ func (r *rig) dieAt(when string, k int64) Hooks {
 		return n.Load() > k
 	}
 	if when == "take" {
-		return Hooks{Take: func(*abi.Slot) bool { return !die() }}
+		return Hooks{Take: func(*wire.Slot) bool { return !die() }}
 	}
-	return Hooks{Give: func(m abi.Slot) []abi.Slot {
+	return Hooks{Give: func(m wire.Slot) []wire.Slot {
 		if die() {
 			return nil
 		}
@@ -96,7 +97,7 @@ func TestSilence(t *testing.T) {
 		t.Run(op.Name, func(t *testing.T) {
 			r := newRig(t, quickBeat)
 			ch := r.Ports(r.dev, "hold", 1)[0]
-			r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool { return false }})
+			r.s.SetHooks(Hooks{Take: func(*wire.Slot) bool { return false }})
 			ctx, cancel := context.WithTimeout(r.Ctx(), 10*time.Millisecond)
 			defer cancel()
 			err := op.Do(ctx, ch)
@@ -115,7 +116,7 @@ func TestSilence(t *testing.T) {
 func TestSilentClose(t *testing.T) {
 	r := newRig(t, quickBeat)
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
-	r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool { return false }})
+	r.s.SetHooks(Hooks{Take: func(*wire.Slot) bool { return false }})
 	_ = ch.Close()
 	r.s.Kill()
 	require.NoError(t, r.dev.Close())

@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pattern"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 const deviationSize = 1 << 20
@@ -94,7 +95,7 @@ func (r *rig) deviate(d *Wrong) {
 	hit := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(r.Ctx())
 	defer cancel()
-	alter := func(m abi.Slot) []abi.Slot {
+	alter := func(m wire.Slot) []wire.Slot {
 		hit <- struct{}{}
 		if d.Want == Lost || d.Want == Waits {
 			time.AfterFunc(20*time.Millisecond, cancel)
@@ -103,7 +104,7 @@ func (r *rig) deviate(d *Wrong) {
 	}
 	before := r.dev.Stats().Dropped
 	give := nth(d.Nth, d.Match, alter)
-	r.s.SetHooks(Hooks{Give: func(m abi.Slot) []abi.Slot {
+	r.s.SetHooks(Hooks{Give: func(m wire.Slot) []wire.Slot {
 		if len(hit) > 0 && (d.Mute || d.Still && moving(&m)) {
 			return nil
 		}
@@ -121,7 +122,7 @@ func (r *rig) deviate(d *Wrong) {
 }
 
 // route sends a message of another mailbox the way of the loopback's.
-func (d *Wrong) route(_ *abi.Slot, own int) int {
+func (d *Wrong) route(_ *wire.Slot, own int) int {
 	if d.Astray {
 		return abi.TargetLoopback
 	}

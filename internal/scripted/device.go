@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/units"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Shape gives the limits of a scripted device. Zero fields take the defaults named.
@@ -50,15 +51,15 @@ type Shape struct {
 // sound reports whether a device can have the shape.
 func (sh Shape) sound() bool {
 	return sh.Channels >= abi.TargetFirst && sh.Channels <= abi.ChannelsMax &&
-		sh.Islands <= abi.IslandsMax && sh.Mailboxes <= abi.MailboxesMax && sh.Mailboxes%sh.Islands == 0 &&
-		sh.Slots&(sh.Slots-1) == 0 && sh.Slots >= abi.SlotsMin && sh.Slots <= abi.SlotsMax &&
-		sh.Window&(sh.Window-1) == 0 && sh.Window <= abi.WindowMax && sh.Eager <= abi.EagerEntries
+		sh.Islands <= wire.IslandsMax && sh.Mailboxes <= wire.MailboxesMax && sh.Mailboxes%sh.Islands == 0 &&
+		sh.Slots&(sh.Slots-1) == 0 && sh.Slots >= wire.SlotsMin && sh.Slots <= wire.SlotsMax &&
+		sh.Window&(sh.Window-1) == 0 && sh.Window <= wire.WindowMax && sh.Eager <= wire.EagerEntries
 }
 
 // ParseShape reads the options of the conformance suite, see Run. Options that are not given are as
 // in a "sim:" address.
 func ParseShape(options string) (Shape, error) {
-	sh := Shape{Eager: abi.EagerEntries}
+	sh := Shape{Eager: wire.EagerEntries}
 	values, err := url.ParseQuery(options)
 	if err != nil {
 		return sh, fmt.Errorf("parse options: %w", err)
@@ -113,22 +114,22 @@ func (sh Shape) withDefaults() Shape {
 // call the device's methods.
 type Hooks struct {
 	// Lay may change the area page before the device says it is ready.
-	Lay func(a *abi.Area)
+	Lay func(a *wire.Area)
 	// Take sees a message from the host before the device does; with false
 	// the device never learns of it.
-	Take func(in *abi.Slot) bool
+	Take func(in *wire.Slot) bool
 	// Give returns what is published in place of a message to the host. The
 	// phase bit of a returned header is applied to the right phase by
 	// exclusive or, so a set bit makes the slot invisible.
-	Give func(out abi.Slot) []abi.Slot
+	Give func(out wire.Slot) []wire.Slot
 	// Head returns the counter that is published in place of how many messages of the host the device
 	// took from a mailbox.
 	Head func(head uint64) uint64
 	// Rewrite may change a message that was just published; with true its slot is written once more.
-	Rewrite func(out *abi.Slot) bool
+	Rewrite func(out *wire.Slot) bool
 	// Mailbox returns the mailbox that a message to the host goes through, in
 	// place of its channel's.
-	Mailbox func(out *abi.Slot, own int) int
+	Mailbox func(out *wire.Slot, own int) int
 	// Lose means that a gather list of a transfer that moves is lost on its
 	// way, so that the device asks for it again.
 	Lose func(d abi.Direction, number uint32) bool
@@ -168,7 +169,7 @@ type epoch struct {
 	nextProc uint64
 	gen      uint64
 	timed    map[*channel]struct{} // channels whose offer has a deadline
-	queue    [][]abi.Slot          // per mailbox, not published yet
+	queue    [][]wire.Slot         // per mailbox, not published yet
 	beat     uint64
 	next     time.Time // when a heartbeat is due
 	moved    uint64
@@ -246,8 +247,8 @@ func (s *Device) boot() {
 	if s.hooks.Lay != nil {
 		s.hooks.Lay(s.area.page())
 	}
-	if s.area.page().State == abi.DeviceBooting {
-		atomic.StoreUint32(&s.area.page().State, abi.DeviceReady)
+	if s.area.page().State == wire.DeviceBooting {
+		atomic.StoreUint32(&s.area.page().State, wire.DeviceReady)
 	}
 	s.cur.done.Go(func() { s.run(s.cur) })
 }
@@ -256,7 +257,7 @@ func (s *Device) newEpoch() *epoch {
 	return &epoch{
 		quit: make(chan struct{}), channels: make(map[uint32]*channel),
 		procs: make(map[uint64]*process), timed: make(map[*channel]struct{}),
-		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(), next: time.Now(),
+		queue: make([][]wire.Slot, s.shape.Mailboxes), born: time.Now(), next: time.Now(),
 	}
 }
 
@@ -357,7 +358,7 @@ func (s *Device) StopBeat() {
 }
 
 // Inject publishes messages past the Give hook; phase bits as in Hooks.Give.
-func (s *Device) Inject(messages ...abi.Slot) {
+func (s *Device) Inject(messages ...wire.Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range messages {

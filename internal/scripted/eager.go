@@ -1,23 +1,26 @@
 package scripted
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
+)
 
 // eagerLocked handles EAGER: an offer with its pages, or pages for one of the device's. Must hold mu.
-func (s *Device) eagerLocked(c *channel, m *abi.Slot) {
+func (s *Device) eagerLocked(c *channel, m *wire.Slot) {
 	if s.shape.Eager == 0 {
-		s.accuseLocked("message of type %d", abi.TypeEager)
+		s.accuseLocked("message of type %d", wire.TypeEager)
 		s.dropped.Add(1)
 		return
 	}
-	if abi.Header(m.Header).Length()&abi.ListD2H == 0 {
+	if wire.Header(m.Header).Length()&wire.ListD2H == 0 {
 		s.offeredLocked(c, m)
 		return
 	}
 	e, r := m.Eager(), c.wr
 	status := s.checkEagerLocked(m)
 	switch offered := r != nil && r.sent && r.id == e.Transaction; {
-	case abi.Header(m.Header).Sequence() != uint16(e.Transaction):
-		s.accuseLocked("pages for transfer %d with sequence %d", e.Transaction, abi.Header(m.Header).Sequence())
+	case wire.Header(m.Header).Sequence() != uint16(e.Transaction):
+		s.accuseLocked("pages for transfer %d with sequence %d", e.Transaction, wire.Header(m.Header).Sequence())
 	case offered && r.verb == writeTransfer && status != abi.OK:
 		s.endEagerOutLocked(c, status, 0)
 	case offered && r.verb == writeTransfer && e.Size == uint64(len(r.mem)):
@@ -35,15 +38,15 @@ func (s *Device) eagerLocked(c *channel, m *abi.Slot) {
 }
 
 // checkEagerLocked accuses the host of pages that make no sense. Must hold mu.
-func (s *Device) checkEagerLocked(m *abi.Slot) abi.Status {
-	e, length := m.Eager(), abi.Header(m.Header).Length()
-	n := length & abi.ListCountMask
-	if n > s.shape.Eager || e.Size > abi.EagerBytes {
+func (s *Device) checkEagerLocked(m *wire.Slot) abi.Status {
+	e, length := m.Eager(), wire.Header(m.Header).Length()
+	n := length & wire.ListCountMask
+	if n > s.shape.Eager || e.Size > wire.EagerBytes {
 		s.accuseLocked("eager transfer of %d bytes in %d entries", e.Size, n)
 		return abi.ErrTooLarge
 	}
-	sum, ok := s.sumEntriesLocked(abi.Header(m.Header), e.Entry[:], e.Size)
-	if !ok || length&abi.ListSum != 0 || sum != e.Size || length&abi.ListD2H != 0 && e.TimeoutNS != 0 {
+	sum, ok := s.sumEntriesLocked(wire.Header(m.Header), e.Entry[:], e.Size)
+	if !ok || length&wire.ListSum != 0 || sum != e.Size || length&wire.ListD2H != 0 && e.TimeoutNS != 0 {
 		s.accuseLocked("eager transfer of %d bytes with entries for %d, timeout %d", e.Size, sum, e.TimeoutNS)
 		return abi.ErrProto
 	}
@@ -59,17 +62,17 @@ func (s *Device) takeEagerLocked(c *channel) {
 	status, entry := s.copyEntriesLocked(&o.move, o.eager, o.eager.Eager().Entry[:], abi.H2D)
 	c.in = nil
 	if status != abi.OK {
-		s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: o.id, State: abi.StateFailed, Status: status,
+		s.recordLocked(c, wire.TypeError, wire.Ack{Transaction: o.id, State: wire.StateFailed, Status: status,
 			Processed: o.move.processed, Outstanding: o.size - o.move.processed, FaultIndex: entry})
 		s.endReadLocked(c, result{status: status})
 		return
 	}
-	s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateConsumed, Processed: o.size})
+	s.recordLocked(c, wire.TypeAck, wire.Ack{Transaction: o.id, State: wire.StateConsumed, Processed: o.size})
 	s.endReadLocked(c, result{msg: o.move.mem})
 }
 
 // giveEagerLocked moves what a process writes to the pages of the host, and commits it. Must hold mu.
-func (s *Device) giveEagerLocked(c *channel, m *abi.Slot) {
+func (s *Device) giveEagerLocked(c *channel, m *wire.Slot) {
 	r := c.wr
 	if s.fenced {
 		return
@@ -82,10 +85,10 @@ func (s *Device) giveEagerLocked(c *channel, m *abi.Slot) {
 // endEagerOutLocked ends an eager transfer to the host. Must hold mu.
 func (s *Device) endEagerOutLocked(c *channel, status abi.Status, entry uint32) {
 	r := c.wr
-	a := abi.Ack{Transaction: r.id, Direction: uint32(abi.D2H), State: abi.StateConsumed, Processed: r.move.processed}
-	t := abi.TypeAck
+	a := wire.Ack{Transaction: r.id, Direction: uint32(abi.D2H), State: wire.StateConsumed, Processed: r.move.processed}
+	t := wire.TypeAck
 	if status != abi.OK {
-		t, a.State, a.Status, a.FaultIndex = abi.TypeError, abi.StateFailed, status, entry
+		t, a.State, a.Status, a.FaultIndex = wire.TypeError, wire.StateFailed, status, entry
 		a.Outstanding = uint64(len(r.mem)) - a.Processed
 	}
 	s.recordLocked(c, t, a)
@@ -97,7 +100,7 @@ func (s *Device) unpostLocked(c *channel, id uint64) {
 	switch {
 	case c.post != nil && id == c.next[abi.D2H]:
 		c.post = nil
-		s.noteToHostLocked(c, abi.TypeWithdrawn, abi.D2H, id)
+		s.noteToHostLocked(c, wire.TypeWithdrawn, abi.D2H, id)
 	case id != c.next[abi.D2H]-1: // else something was offered meanwhile, or the bytes have moved
 		s.dropped.Add(1)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pattern"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 const eagerSize = 5000
@@ -40,35 +41,35 @@ func init() {
 
 // wrongEager are records that cannot end an eager transfer, or need not.
 func wrongEager(call string, d abi.Direction) []Wrong {
-	row := func(name string, want Conclusion, alter func(m abi.Slot) []abi.Slot) Wrong {
-		return Wrong{Name: name, In: call, Match: ackOf(abi.StateConsumed, d), Want: want, alter: alter}
+	row := func(name string, want Conclusion, alter func(m wire.Slot) []wire.Slot) Wrong {
+		return Wrong{Name: name, In: call, Match: ackOf(wire.StateConsumed, d), Want: want, alter: alter}
 	}
-	ack := func(name string, want Conclusion, f func(a *abi.Ack)) Wrong {
-		return row(name, want, func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) })
+	ack := func(name string, want Conclusion, f func(a *wire.Ack)) Wrong {
+		return row(name, want, func(m wire.Slot) []wire.Slot { return only(withAck(m, f)) })
 	}
 	return []Wrong{
-		ack("count/CONSUMED with a byte missing", Faulted, func(a *abi.Ack) { a.Processed-- }),
-		ack("count/CONSUMED with a byte more", Faulted, func(a *abi.Ack) { a.Processed++ }),
-		ack("count/CONSUMED with lists", Harmless, func(a *abi.Ack) { a.Lists = 7 }),
-		ack("state/CONSUMED becomes READY", Faulted, func(a *abi.Ack) { a.State = abi.StateReady }),
-		ack("state/CONSUMED becomes REPEAT", Faulted, func(a *abi.Ack) { a.State = abi.StateRepeat }),
-		ack("state/CONSUMED with a status", Faulted, func(a *abi.Ack) { a.Status = abi.ErrDMA }),
-		ack("id/CONSUMED from the future", Faulted, func(a *abi.Ack) { a.Transaction += 2 }),
-		row("state/DONE in its place", Faulted, as(abi.TypeDone, abi.StateDone, abi.OK)),
-		row("state/ABORTED in its place", Faulted, as(abi.TypeAborted, abi.StateFailed, abi.ErrAborted)),
-		row("state/ERROR without a status", Faulted, as(abi.TypeError, abi.StateFailed, abi.OK)),
-		row("state/ERROR in an entry that there cannot be", Faulted, func(m abi.Slot) []abi.Slot {
-			m.Ack().FaultIndex = abi.EagerEntries
-			return as(abi.TypeError, abi.StateFailed, abi.ErrDMA)(m)
+		ack("count/CONSUMED with a byte missing", Faulted, func(a *wire.Ack) { a.Processed-- }),
+		ack("count/CONSUMED with a byte more", Faulted, func(a *wire.Ack) { a.Processed++ }),
+		ack("count/CONSUMED with lists", Harmless, func(a *wire.Ack) { a.Lists = 7 }),
+		ack("state/CONSUMED becomes READY", Faulted, func(a *wire.Ack) { a.State = wire.StateReady }),
+		ack("state/CONSUMED becomes REPEAT", Faulted, func(a *wire.Ack) { a.State = wire.StateRepeat }),
+		ack("state/CONSUMED with a status", Faulted, func(a *wire.Ack) { a.Status = abi.ErrDMA }),
+		ack("id/CONSUMED from the future", Faulted, func(a *wire.Ack) { a.Transaction += 2 }),
+		row("state/DONE in its place", Faulted, as(wire.TypeDone, wire.StateDone, abi.OK)),
+		row("state/ABORTED in its place", Faulted, as(wire.TypeAborted, wire.StateFailed, abi.ErrAborted)),
+		row("state/ERROR without a status", Faulted, as(wire.TypeError, wire.StateFailed, abi.OK)),
+		row("state/ERROR in an entry that there cannot be", Faulted, func(m wire.Slot) []wire.Slot {
+			m.Ack().FaultIndex = wire.EagerEntries
+			return as(wire.TypeError, wire.StateFailed, abi.ErrDMA)(m)
 		}),
-		row("refuse/ERROR of DMA", Refused, as(abi.TypeError, abi.StateFailed, abi.ErrDMA)).with(abi.ErrDMA),
-		row("replay/CONSUMED twice", Dropped, func(m abi.Slot) []abi.Slot { return only(m, m) }),
-		row("drop/no CONSUMED", Lost, func(abi.Slot) []abi.Slot { return nil }),
-		row("note/WITHDRAWN that nobody asked for", Faulted, func(m abi.Slot) []abi.Slot {
-			var n abi.Slot
-			*n.Note() = abi.Note{Transaction: m.Ack().Transaction, Direction: uint32(d)}
+		row("refuse/ERROR of DMA", Refused, as(wire.TypeError, wire.StateFailed, abi.ErrDMA)).with(abi.ErrDMA),
+		row("replay/CONSUMED twice", Dropped, func(m wire.Slot) []wire.Slot { return only(m, m) }),
+		row("drop/no CONSUMED", Lost, func(wire.Slot) []wire.Slot { return nil }),
+		row("note/WITHDRAWN that nobody asked for", Faulted, func(m wire.Slot) []wire.Slot {
+			var n wire.Slot
+			*n.Note() = wire.Note{Transaction: m.Ack().Transaction, Direction: uint32(d)}
 			n.Header = m.Header
-			return only(withHeader(n, func(h *header) { h.kind = abi.TypeWithdrawn }))
+			return only(withHeader(n, func(h *header) { h.kind = wire.TypeWithdrawn }))
 		}),
 	}
 }
@@ -76,7 +77,7 @@ func wrongEager(call string, d abi.Direction) []Wrong {
 // TestEagerDeviations breaks one rule of eager transfers at a time.
 func TestEagerDeviations(t *testing.T) {
 	sh := quickBeat
-	sh.Eager = abi.EagerEntries
+	sh.Eager = wire.EagerEntries
 	for _, w := range append(wrongEager("SendEager", abi.H2D), wrongEager("ReceiveEager", abi.D2H)...) {
 		t.Run(w.In+"/"+w.Name, func(t *testing.T) { newRig(t, sh).deviate(&w) })
 	}
@@ -86,7 +87,7 @@ func TestEagerDeviations(t *testing.T) {
 // them again.
 func TestLostWithPages(t *testing.T) {
 	sh := quickBeat
-	sh.Eager = abi.EagerEntries
+	sh.Eager = wire.EagerEntries
 	r := newRig(t, sh)
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	b := bridgetest.NewBuffer(eagerSize, 9)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 var seedFlag = flag.Uint64("bridgetest.seed", 0, "seed of TestRandomDevice; 0 takes one from the clock")
@@ -39,7 +40,7 @@ func (g *generator) near(n uint64) uint64 {
 }
 
 // messageLocked makes one message. Must hold s.mu.
-func (g *generator) messageLocked() (m abi.Slot) {
+func (g *generator) messageLocked() (m wire.Slot) {
 	id := uint32(g.IntN(24))
 	if g.IntN(20) == 0 {
 		id = g.Uint32N(abi.ChannelsMax)
@@ -58,14 +59,14 @@ func (g *generator) messageLocked() (m abi.Slot) {
 	transaction := g.near(next)
 	h := header{t, abi.PayloadSize, uint8(g.s.epochID), uint16(g.near(transaction)), id}
 	switch t {
-	case abi.TypeDirect:
+	case wire.TypeDirect:
 		h.length = g.IntN(abi.PayloadSize + 3)
-	case abi.TypeIndBegin:
-		*m.Begin() = abi.Begin{Transaction: transaction, Size: g.near(size)}
-	case abi.TypeClose:
-		*m.Close() = abi.Close{Halves: g.Uint32N(5), Generation: g.near(uint64(g.IntN(8))), Status: g.Uint32N(30)}
-	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady:
-		*m.Note() = abi.Note{Transaction: transaction, Direction: uint32(d), Status: g.Uint32N(3)}
+	case wire.TypeIndBegin:
+		*m.Begin() = wire.Begin{Transaction: transaction, Size: g.near(size)}
+	case wire.TypeClose:
+		*m.Close() = wire.Close{Halves: g.Uint32N(5), Generation: g.near(uint64(g.IntN(8))), Status: g.Uint32N(30)}
+	case wire.TypeWithdraw, wire.TypeWithdrawn, wire.TypeReady:
+		*m.Note() = wire.Note{Transaction: transaction, Direction: uint32(d), Status: g.Uint32N(3)}
 	default:
 		*m.Ack() = g.record(t, transaction, d, size, lists)
 	}
@@ -83,27 +84,27 @@ func (g *generator) messageLocked() (m abi.Slot) {
 }
 
 // kind picks a message type, mostly one that a device may send.
-func (g *generator) kind() abi.Type {
-	usual := []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeAck, abi.TypeAck, abi.TypeDone,
-		abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeError, abi.TypeReady}
+func (g *generator) kind() wire.Type {
+	usual := []wire.Type{wire.TypeDirect, wire.TypeIndBegin, wire.TypeAck, wire.TypeAck, wire.TypeAck, wire.TypeDone,
+		wire.TypeWithdraw, wire.TypeWithdrawn, wire.TypeAborted, wire.TypeClose, wire.TypeError, wire.TypeReady}
 	if g.IntN(25) == 0 {
-		return abi.Type(g.IntN(128))
+		return wire.Type(g.IntN(128))
 	}
 	return usual[g.IntN(len(usual))]
 }
 
 // record makes a completion record whose fields nearly fit together.
-func (g *generator) record(t abi.Type, id uint64, d abi.Direction, size uint64, lists uint32) abi.Ack {
-	a := abi.Ack{Transaction: id, Direction: uint32(d), State: abi.State(g.IntN(int(abi.StateCount)))}
+func (g *generator) record(t wire.Type, id uint64, d abi.Direction, size uint64, lists uint32) wire.Ack {
+	a := wire.Ack{Transaction: id, Direction: uint32(d), State: wire.State(g.IntN(int(wire.StateCount)))}
 	switch t {
-	case abi.TypeDone:
-		a.State, a.Processed, a.Lists = abi.StateDone, g.near(size), uint32(g.near(uint64(lists)))
-	case abi.TypeError, abi.TypeAborted:
-		a.State, a.Status = abi.StateFailed, abi.Status(g.IntN(int(abi.StatusCount)+1))
+	case wire.TypeDone:
+		a.State, a.Processed, a.Lists = wire.StateDone, g.near(size), uint32(g.near(uint64(lists)))
+	case wire.TypeError, wire.TypeAborted:
+		a.State, a.Status = wire.StateFailed, abi.Status(g.IntN(int(abi.StatusCount)+1))
 		a.Processed = g.Uint64N(size + 2)
 	default:
 		a.Lists = uint32(g.near(uint64(lists)))
-		a.Processed = min(size, uint64(a.Lists)*abi.ListEntries*abi.PageSize)
+		a.Processed = min(size, uint64(a.Lists)*wire.ListEntries*abi.PageSize)
 	}
 	a.Outstanding = g.near(size - a.Processed)
 	return a
@@ -194,12 +195,12 @@ func TestRandomDevice(t *testing.T) {
 
 // FuzzDevice takes bytes as messages of the device.
 func FuzzDevice(f *testing.F) {
-	for _, t := range []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeWithdrawn,
-		abi.TypeAborted, abi.TypeClose, abi.TypeError, abi.TypeReady, abi.TypeCount} {
-		seed := make([]byte, 2*abi.SlotSize)
-		binary.LittleEndian.PutUint64(seed, uint64(abi.MakeHeader(t, abi.PayloadSize, 1, 1, 16)))
+	for _, t := range []wire.Type{wire.TypeDirect, wire.TypeIndBegin, wire.TypeAck, wire.TypeDone, wire.TypeWithdrawn,
+		wire.TypeAborted, wire.TypeClose, wire.TypeError, wire.TypeReady, wire.TypeCount} {
+		seed := make([]byte, 2*wire.SlotSize)
+		binary.LittleEndian.PutUint64(seed, uint64(wire.MakeHeader(t, abi.PayloadSize, 1, 1, 16)))
 		seed[8] = 1
-		binary.LittleEndian.PutUint64(seed[64:], uint64(abi.MakeHeader(t, abi.PayloadSize, 1, 2, 17)))
+		binary.LittleEndian.PutUint64(seed[64:], uint64(wire.MakeHeader(t, abi.PayloadSize, 1, 2, 17)))
 		seed[72] = 2
 		f.Add(seed)
 	}
@@ -211,11 +212,11 @@ func FuzzDevice(f *testing.F) {
 
 // slotsOf cuts bytes into at most 64 messages. The epoch is made right, so that
 // bytes reach what is behind it, unless the length is odd and over 128.
-func slotsOf(data []byte, epoch uint8) (all []abi.Slot) {
+func slotsOf(data []byte, epoch uint8) (all []wire.Slot) {
 	for len(data) > 0 && len(all) < 64 {
-		var raw [abi.SlotSize]byte
+		var raw [wire.SlotSize]byte
 		data = data[copy(raw[:], data):]
-		m := abi.Slot{Header: binary.LittleEndian.Uint64(raw[:])}
+		m := wire.Slot{Header: binary.LittleEndian.Uint64(raw[:])}
 		copy(m.Bytes()[:], raw[8:])
 		all = append(all, withHeader(m, func(h *header) {
 			if h.length < 128 || h.length%2 == 0 {

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // offeredLocked handles DIRECT, IND_BEGIN and an EAGER that is an offer. Must hold mu.
-func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
-	h := abi.Header(m.Header)
-	o := &offer{id: c.next[abi.H2D], direct: h.Type() == abi.TypeDirect}
+func (s *Device) offeredLocked(c *channel, m *wire.Slot) {
+	h := wire.Header(m.Header)
+	o := &offer{id: c.next[abi.H2D], direct: h.Type() == wire.TypeDirect}
 	timeout := s.shape.TargetTimeout
 	if o.direct {
 		if h.Length() > abi.PayloadSize {
@@ -25,7 +26,7 @@ func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 		if host := time.Duration(b.TimeoutNS); host > 0 && (timeout == 0 || host < timeout) {
 			timeout = host
 		}
-		if h.Type() == abi.TypeEager {
+		if h.Type() == wire.TypeEager {
 			pages := *m
 			o.eager = &pages
 		}
@@ -43,7 +44,7 @@ func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 		s.accuseLocked("channel %d: offer %d while %d is pending", c.id, o.id, c.in.id)
 		return
 	}
-	if c.closed&abi.ParkH2D != 0 {
+	if c.closed&wire.ParkH2D != 0 {
 		s.accuseLocked("channel %d: offer on a closed half", c.id)
 	}
 	c.next[abi.H2D]++
@@ -56,7 +57,7 @@ func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 }
 
 // admitLocked brings an offer to its reader, or refuses it. Must hold mu.
-func (s *Device) admitLocked(c *channel, m *abi.Slot) {
+func (s *Device) admitLocked(c *channel, m *wire.Slot) {
 	switch o := c.in; {
 	case o.eager != nil && s.checkEagerLocked(o.eager) != abi.OK:
 		s.failInLocked(c, s.checkEagerLocked(o.eager), o.size)
@@ -65,7 +66,7 @@ func (s *Device) admitLocked(c *channel, m *abi.Slot) {
 		s.failInLocked(c, abi.ErrProto, o.size)
 	case o.size >= sizeLimit:
 		s.failInLocked(c, abi.ErrTooLarge, o.size)
-	case c.ended&abi.ParkH2D != 0:
+	case c.ended&wire.ParkH2D != 0:
 		s.failInLocked(c, abi.ErrClosed, o.size)
 	default:
 		s.matchLocked(c)
@@ -108,7 +109,7 @@ func (s *Device) matchLocked(c *channel) {
 		s.endReadLocked(c, result{status: abi.ErrTooLarge}) // it stays
 	case o.direct:
 		c.in = nil
-		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateConsumed})
+		s.recordLocked(c, wire.TypeAck, wire.Ack{Transaction: o.id, State: wire.StateConsumed})
 		s.endReadLocked(c, result{msg: o.msg, direct: true})
 	case uint64(len(r.mem)) != o.size:
 		s.failInLocked(c, abi.ErrSize, uint64(len(r.mem)))
@@ -122,7 +123,7 @@ func (s *Device) matchLocked(c *channel) {
 func (s *Device) failInLocked(c *channel, why abi.Status, outstanding uint64) {
 	o := c.in
 	c.in = nil
-	s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: o.id, State: abi.StateFailed, Status: why,
+	s.recordLocked(c, wire.TypeError, wire.Ack{Transaction: o.id, State: wire.StateFailed, Status: why,
 		Processed: o.move.processed, Outstanding: outstanding, Lists: o.move.lists})
 }
 
@@ -145,9 +146,9 @@ func (s *Device) acceptLocked(c *channel) {
 }
 
 // sourceLocked handles a gather list of a transfer to the device. Must hold mu.
-func (s *Device) sourceLocked(c *channel, m *abi.Slot) {
+func (s *Device) sourceLocked(c *channel, m *wire.Slot) {
 	o := c.in
-	if o == nil || o.direct || abi.Header(m.Header).Sequence() != uint16(o.id) {
+	if o == nil || o.direct || wire.Header(m.Header).Sequence() != uint16(o.id) {
 		s.dropped.Add(1)
 		return
 	}
@@ -163,17 +164,17 @@ func (s *Device) sourceLocked(c *channel, m *abi.Slot) {
 	}
 	if !o.ready && m.Gather().Outstanding() > 0 && s.checkListLocked(&o.move, m) == abi.OK {
 		o.ready = true
-		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateReady, Outstanding: o.size})
+		s.recordLocked(c, wire.TypeAck, wire.Ack{Transaction: o.id, State: wire.StateReady, Outstanding: o.size})
 	}
 	if s.fenced || s.lostLocked(c, abi.H2D, o.id, &o.move, m.Gather()) {
 		return
 	}
 	status, entry := s.copyListLocked(&o.move, m, abi.H2D)
 	if status != abi.OK {
-		a := abi.Ack{Transaction: o.id, State: abi.StateFailed, Status: status, Processed: o.move.processed,
+		a := wire.Ack{Transaction: o.id, State: wire.StateFailed, Status: status, Processed: o.move.processed,
 			Outstanding: o.size - o.move.processed, Lists: o.move.lists, FaultIndex: entry}
 		c.in = nil
-		s.recordLocked(c, abi.TypeError, a)
+		s.recordLocked(c, wire.TypeError, a)
 		s.endReadLocked(c, result{status: status})
 		return
 	}
@@ -182,14 +183,14 @@ func (s *Device) sourceLocked(c *channel, m *abi.Slot) {
 
 // lostLocked reports whether a list is not the one that the device waits for,
 // and asks for that once. Must hold mu.
-func (s *Device) lostLocked(c *channel, d abi.Direction, id uint64, mv *move, g *abi.Gather) bool {
+func (s *Device) lostLocked(c *channel, d abi.Direction, id uint64, mv *move, g *wire.Gather) bool {
 	if mv.repeat && g.Number() != uint16(mv.lists) {
 		return true
 	}
 	mv.repeat = s.hooks.Lose != nil && s.hooks.Lose(d, mv.lists)
 	if mv.repeat {
 		mv.acked = mv.lists
-		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateRepeat,
+		s.recordLocked(c, wire.TypeAck, wire.Ack{Transaction: id, Direction: uint32(d), State: wire.StateRepeat,
 			Lists: mv.lists, Processed: mv.processed, Outstanding: uint64(len(mv.mem)) - mv.processed})
 	}
 	return mv.repeat
@@ -204,7 +205,7 @@ func (s *Device) progressLocked(c *channel, d abi.Direction, id uint64, mv *move
 	}
 	if mv.lists-mv.acked >= max(1, uint32(s.shape.Window)/2) {
 		mv.acked = mv.lists
-		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateMoving,
+		s.recordLocked(c, wire.TypeAck, wire.Ack{Transaction: id, Direction: uint32(d), State: wire.StateMoving,
 			Lists: mv.lists, Processed: mv.processed, Outstanding: size - mv.processed})
 	}
 }
@@ -218,7 +219,7 @@ func (s *Device) doneLocked(c *channel, d abi.Direction, id uint64, mv *move) {
 	if mv.sum {
 		sum = crc32.Checksum(mv.mem, castagnoli)
 	}
-	s.recordLocked(c, abi.TypeDone, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone,
+	s.recordLocked(c, wire.TypeDone, wire.Ack{Transaction: id, Direction: uint32(d), State: wire.StateDone,
 		Lists: mv.lists, Processed: uint64(len(mv.mem)), FaultIndex: sum})
 }
 
@@ -239,7 +240,7 @@ func (s *Device) withdrawLocked(c *channel, id uint64) {
 		return
 	}
 	c.in = nil
-	s.noteToHostLocked(c, abi.TypeWithdrawn, abi.H2D, id)
+	s.noteToHostLocked(c, wire.TypeWithdrawn, abi.H2D, id)
 }
 
 func (s *Device) abortInLocked(c *channel, id uint64) {
@@ -249,7 +250,7 @@ func (s *Device) abortInLocked(c *channel, id uint64) {
 		return
 	}
 	c.in = nil
-	s.recordLocked(c, abi.TypeAborted, abi.Ack{Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted,
+	s.recordLocked(c, wire.TypeAborted, wire.Ack{Transaction: id, State: wire.StateFailed, Status: abi.ErrAborted,
 		Processed: o.move.processed, Outstanding: o.size - o.move.processed, Lists: o.move.lists})
 	if o.active {
 		s.endReadLocked(c, result{status: abi.ErrAborted})
@@ -263,7 +264,7 @@ func (s *Device) askLocked(c *channel, id uint64) {
 		return
 	}
 	switch c.askReady = true; {
-	case c.ended&abi.ParkH2D != 0:
+	case c.ended&wire.ParkH2D != 0:
 		c.askReady = false
 		s.readyLocked(c) // to be refused
 	case c.in == nil:
@@ -272,12 +273,12 @@ func (s *Device) askLocked(c *channel, id uint64) {
 }
 
 func (s *Device) readyLocked(c *channel) {
-	s.noteToHostLocked(c, abi.TypeReady, abi.H2D, c.next[abi.H2D])
+	s.noteToHostLocked(c, wire.TypeReady, abi.H2D, c.next[abi.H2D])
 }
 
-func (s *Device) noteToHostLocked(c *channel, t abi.Type, d abi.Direction, id uint64) {
-	var m abi.Slot
-	*m.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+func (s *Device) noteToHostLocked(c *channel, t wire.Type, d abi.Direction, id uint64) {
+	var m wire.Slot
+	*m.Note() = wire.Note{Transaction: id, Direction: uint32(d)}
 	m.Header = s.header(t, abi.PayloadSize, id, c.id)
 	s.emitLocked(m)
 }

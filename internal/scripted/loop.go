@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // channel is the device's end of one channel.
@@ -12,15 +13,15 @@ type channel struct {
 	open     bool // the host subscribed
 	live     bool // the host knows it: offers may go
 	gen      uint64
-	seen     uint64    // generation that the process last took something from
-	closed   uint32    // halves the host closed
-	ended    uint32    // halves the device closed
-	next     [2]uint64 // next transaction id, by direction
-	in       *offer    // the host's offer or its active transfer
-	rd       *request  // a process that waits to read
-	wr       *request  // a process that waits to write
-	askReady bool      // an OFFER is pending
-	post     *abi.Slot // pages of the host for the next transfer to it
+	seen     uint64     // generation that the process last took something from
+	closed   uint32     // halves the host closed
+	ended    uint32     // halves the device closed
+	next     [2]uint64  // next transaction id, by direction
+	in       *offer     // the host's offer or its active transfer
+	rd       *request   // a process that waits to read
+	wr       *request   // a process that waits to write
+	askReady bool       // an OFFER is pending
+	post     *wire.Slot // pages of the host for the next transfer to it
 	proc     *process
 	port     int
 }
@@ -32,10 +33,10 @@ type offer struct {
 	direct   bool
 	msg      []byte
 	deadline time.Time
-	early    *abi.Slot // list 0, if it came before the target
+	early    *wire.Slot // list 0, if it came before the target
 	active   bool
-	ready    bool      // the host was told to send the lists after the first
-	eager    *abi.Slot // its pages, of one that is eager
+	ready    bool       // the host was told to send the lists after the first
+	eager    *wire.Slot // its pages, of one that is eager
 	move     move
 }
 
@@ -163,7 +164,7 @@ func (s *Device) beatLocked(now time.Time, busy bool) {
 
 // drainLocked takes at most a ring of messages. Must hold mu.
 func (s *Device) drainLocked(b *mailboxEnd) (worked bool) {
-	var m abi.Slot
+	var m wire.Slot
 	for range s.shape.Slots {
 		if s.dead || !b.take(&m) {
 			break
@@ -203,29 +204,29 @@ func (s *Device) expireLocked(now time.Time) time.Duration {
 }
 
 // handleLocked dispatches a message of the host. Must hold mu.
-func (s *Device) handleLocked(m *abi.Slot) {
-	h := abi.Header(m.Header)
+func (s *Device) handleLocked(m *wire.Slot) {
+	h := wire.Header(m.Header)
 	c := s.cur.channels[h.Channel()]
 	if h.Epoch() != uint8(s.epochID) || c == nil || !c.open {
 		s.dropped.Add(1)
 		return
 	}
 	switch h.Type() {
-	case abi.TypeDirect, abi.TypeIndBegin:
+	case wire.TypeDirect, wire.TypeIndBegin:
 		s.offeredLocked(c, m)
-	case abi.TypeEager:
+	case wire.TypeEager:
 		s.eagerLocked(c, m)
-	case abi.TypeIndList:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeIndList:
+		if h.Length()&wire.ListD2H != 0 {
 			s.destinationLocked(c, m)
 		} else {
 			s.sourceLocked(c, m)
 		}
-	case abi.TypeAck, abi.TypeError:
+	case wire.TypeAck, wire.TypeError:
 		s.answeredLocked(c, m)
-	case abi.TypeFin, abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeAbort, abi.TypeOffer:
+	case wire.TypeFin, wire.TypeWithdraw, wire.TypeWithdrawn, wire.TypeAbort, wire.TypeOffer:
 		s.noteLocked(c, m)
-	case abi.TypeClose:
+	case wire.TypeClose:
 		s.closeLocked(c, m.Close())
 	default:
 		s.accuseLocked("message of type %d", h.Type())
@@ -234,32 +235,32 @@ func (s *Device) handleLocked(m *abi.Slot) {
 }
 
 // noteLocked handles a note. Must hold mu.
-func (s *Device) noteLocked(c *channel, m *abi.Slot) {
+func (s *Device) noteLocked(c *channel, m *wire.Slot) {
 	n := *m.Note()
 	if n.Direction > uint32(abi.D2H) {
 		s.accuseLocked("note for direction %d", n.Direction)
 		return
 	}
-	if uint16(n.Transaction) != abi.Header(m.Header).Sequence() {
-		s.accuseLocked("note with transaction %d and sequence %d", n.Transaction, abi.Header(m.Header).Sequence())
+	if uint16(n.Transaction) != wire.Header(m.Header).Sequence() {
+		s.accuseLocked("note with transaction %d and sequence %d", n.Transaction, wire.Header(m.Header).Sequence())
 	}
 	d2h := abi.Direction(n.Direction) == abi.D2H
-	switch t := abi.Header(m.Header).Type(); {
-	case t == abi.TypeFin && d2h:
+	switch t := wire.Header(m.Header).Type(); {
+	case t == wire.TypeFin && d2h:
 		s.finishOutLocked(c, n.Transaction)
-	case t == abi.TypeFin:
+	case t == wire.TypeFin:
 		s.finishInLocked(c, n.Transaction)
-	case t == abi.TypeWithdraw && d2h:
+	case t == wire.TypeWithdraw && d2h:
 		s.unpostLocked(c, n.Transaction)
-	case t == abi.TypeWithdraw:
+	case t == wire.TypeWithdraw:
 		s.withdrawLocked(c, n.Transaction)
-	case t == abi.TypeAbort && d2h:
+	case t == wire.TypeAbort && d2h:
 		s.abortOutLocked(c, n.Transaction)
-	case t == abi.TypeAbort:
+	case t == wire.TypeAbort:
 		s.abortInLocked(c, n.Transaction)
-	case t == abi.TypeOffer && !d2h:
+	case t == wire.TypeOffer && !d2h:
 		s.askLocked(c, n.Transaction)
-	case t == abi.TypeWithdrawn && d2h:
+	case t == wire.TypeWithdrawn && d2h:
 		if r := c.wr; r != nil && r.id == n.Transaction && r.stop != abi.OK { // or the WITHDRAW was injected
 			s.endWriteLocked(c, r.stop)
 		}
@@ -269,18 +270,18 @@ func (s *Device) noteLocked(c *channel, m *abi.Slot) {
 }
 
 // closeLocked handles CLOSE from the host. Must hold mu.
-func (s *Device) closeLocked(c *channel, cl *abi.Close) {
+func (s *Device) closeLocked(c *channel, cl *wire.Close) {
 	if cl.Generation != c.gen || cl.Halves == 0 || cl.Halves > 3 {
 		s.accuseLocked("close of halves %d of generation %d, now %d", cl.Halves, cl.Generation, c.gen)
 		s.dropped.Add(1)
 		return
 	}
 	c.closed |= cl.Halves
-	if cl.Halves&abi.ParkD2H != 0 && c.post != nil {
+	if cl.Halves&wire.ParkD2H != 0 && c.post != nil {
 		s.accuseLocked("channel %d: close of a half for which pages are posted", c.id)
 		c.post = nil
 	}
-	if cl.Halves&abi.ParkH2D != 0 {
+	if cl.Halves&wire.ParkH2D != 0 {
 		if c.in != nil && c.in.active {
 			s.failInLocked(c, abi.ErrAborted, c.in.size-c.in.move.processed)
 			s.endReadLocked(c, result{status: abi.ErrAborted})
@@ -288,7 +289,7 @@ func (s *Device) closeLocked(c *channel, cl *abi.Close) {
 		c.in = nil
 		s.endReadLocked(c, result{status: abi.ErrClosed})
 	}
-	if cl.Halves&abi.ParkD2H != 0 && c.wr != nil {
+	if cl.Halves&wire.ParkD2H != 0 && c.wr != nil {
 		s.endWriteLocked(c, abi.ErrClosed)
 	}
 	if c.closed == 3 {
@@ -301,19 +302,19 @@ func (s *Device) closeLocked(c *channel, cl *abi.Close) {
 }
 
 func (s *Device) sendCloseLocked(c *channel, halves uint32, why abi.Status) {
-	var m abi.Slot
-	*m.Close() = abi.Close{Halves: halves, Status: uint32(why), Generation: c.gen}
-	m.Header = s.header(abi.TypeClose, abi.PayloadSize, c.gen, c.id)
+	var m wire.Slot
+	*m.Close() = wire.Close{Halves: halves, Status: uint32(why), Generation: c.gen}
+	m.Header = s.header(wire.TypeClose, abi.PayloadSize, c.gen, c.id)
 	s.emitLocked(m)
 }
 
 // header packs a header of the current epoch.
-func (s *Device) header(t abi.Type, length int, transaction uint64, channel uint32) uint64 {
-	return uint64(abi.MakeHeader(t, length, uint8(s.epochID), uint16(transaction), channel))
+func (s *Device) header(t wire.Type, length int, transaction uint64, channel uint32) uint64 {
+	return uint64(wire.MakeHeader(t, length, uint8(s.epochID), uint16(transaction), channel))
 }
 
 // emitLocked publishes a message through the Give hook. Must hold mu.
-func (s *Device) emitLocked(m abi.Slot) {
+func (s *Device) emitLocked(m wire.Slot) {
 	if s.hooks.Give == nil {
 		s.enqueueLocked(m)
 	} else {
@@ -325,8 +326,8 @@ func (s *Device) emitLocked(m abi.Slot) {
 }
 
 // recordLocked publishes a completion record. Must hold mu.
-func (s *Device) recordLocked(c *channel, t abi.Type, a abi.Ack) {
-	var m abi.Slot
+func (s *Device) recordLocked(c *channel, t wire.Type, a wire.Ack) {
+	var m wire.Slot
 	a.NowNS = uint64(time.Since(s.cur.born))
 	a.BeginNS = a.NowNS
 	*m.Ack() = a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Party is a device that plays conversations: it has one process with one
@@ -15,7 +16,7 @@ type Party struct {
 	dev  *Device
 	proc *process
 	call *request
-	put  []abi.Slot
+	put  []wire.Slot
 }
 
 var _ talk.Device = (*Party)(nil)
@@ -42,8 +43,8 @@ func (b *buffer) Move(mem []byte, address uint64, d abi.Direction) bool {
 
 // Open begins a conversation.
 func (p *Party) Open(o *talk.Open) error {
-	sh := Shape{Window: int(o.Window), Channels: 64, Runs: int(o.Runs), Eager: abi.EagerEntries}.withDefaults()
-	s := newDevice(sh, Hooks{Give: func(m abi.Slot) []abi.Slot {
+	sh := Shape{Window: int(o.Window), Channels: 64, Runs: int(o.Runs), Eager: wire.EagerEntries}.withDefaults()
+	s := newDevice(sh, Hooks{Give: func(m wire.Slot) []wire.Slot {
 		p.put = append(p.put, m)
 		return nil
 	}}, &buffer{}, make([]byte, sh.areaSize()))
@@ -89,7 +90,7 @@ func (p *Party) Call(words []string) error {
 	case "write_ind":
 		p.begin(writeTransfer, make([]byte, n))
 	case "close":
-		halves := map[string]uint32{"h2d": abi.ParkH2D, "d2h": abi.ParkD2H, "both": 3}[words[1]]
+		halves := map[string]uint32{"h2d": wire.ParkH2D, "d2h": wire.ParkD2H, "both": 3}[words[1]]
 		s.endHalvesLocked(c, halves, abi.OK)
 	default:
 		return fmt.Errorf("a target does not call %q", words)
@@ -121,7 +122,7 @@ func (p *Party) Returned() (int, error) {
 }
 
 // Deliver gives the device a slot of the host.
-func (p *Party) Deliver(m *abi.Slot) error {
+func (p *Party) Deliver(m *wire.Slot) error {
 	p.dev.mu.Lock()
 	defer p.dev.mu.Unlock()
 	p.dev.handleLocked(m)
@@ -130,7 +131,7 @@ func (p *Party) Deliver(m *abi.Slot) error {
 
 // Next returns the next slot that the device has put; before it says that there
 // is none, every timeout is over.
-func (p *Party) Next() (*abi.Slot, error) {
+func (p *Party) Next() (*wire.Slot, error) {
 	p.dev.mu.Lock()
 	defer p.dev.mu.Unlock()
 	if len(p.put) == 0 {

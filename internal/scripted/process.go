@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // process is a running program of a scripted device. Ports run on goroutines of their
@@ -57,7 +58,7 @@ func (p *process) exit() {
 
 // endHalvesLocked closes halves of a channel for the device. Must hold mu.
 func (s *Device) endHalvesLocked(c *channel, halves uint32, why abi.Status) {
-	if c.in != nil && halves&abi.ParkH2D != 0 {
+	if c.in != nil && halves&wire.ParkH2D != 0 {
 		s.failInLocked(c, abi.ErrClosed, c.in.size)
 	}
 	if c.open && halves&^c.ended != 0 {
@@ -94,7 +95,7 @@ func (s *Device) retreatLocked(c *channel, why abi.Status) {
 		s.endWriteLocked(c, why)
 	default:
 		r.stop = why
-		s.noteToHostLocked(c, abi.TypeWithdraw, abi.D2H, r.id)
+		s.noteToHostLocked(c, wire.TypeWithdraw, abi.D2H, r.id)
 	}
 }
 

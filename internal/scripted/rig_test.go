@@ -14,6 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 var _ mailbox.Port = (*Device)(nil)
@@ -75,14 +76,14 @@ func (r *rig) recovers() {
 }
 
 // nth builds a Give hook that alters the n-th message (from 0) that matches.
-func nth(n int, match func(m *abi.Slot) bool, alter func(m abi.Slot) []abi.Slot) func(abi.Slot) []abi.Slot {
+func nth(n int, match func(m *wire.Slot) bool, alter func(m wire.Slot) []wire.Slot) func(wire.Slot) []wire.Slot {
 	seen := 0
-	return func(m abi.Slot) []abi.Slot {
+	return func(m wire.Slot) []wire.Slot {
 		if !match(&m) {
-			return []abi.Slot{m}
+			return []wire.Slot{m}
 		}
 		if seen++; seen != n+1 {
-			return []abi.Slot{m}
+			return []wire.Slot{m}
 		}
 		return alter(m)
 	}

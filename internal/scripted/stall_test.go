@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pattern"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // quickStall is a host that soon asks what has become of an offer or a transfer.
@@ -21,42 +22,42 @@ var quickStall = &mailbox.Options{Stall: 100 * time.Millisecond}
 type loss struct {
 	name string
 	call string // of deviationCalls
-	take func(m *abi.Slot) bool
-	give func(m *abi.Slot) bool
+	take func(m *wire.Slot) bool
+	give func(m *wire.Slot) bool
 	// lost: what became of a message is unknown, so the device is lost.
 	lost bool
 }
 
 // listOf matches gather list k of a direction.
-func listOf(d abi.Direction, k uint16) func(m *abi.Slot) bool {
-	return func(m *abi.Slot) bool {
-		return of(abi.TypeIndList)(m) && m.Gather().Number() == k &&
-			(abi.Header(m.Header).Length()&abi.ListD2H != 0) == (d == abi.D2H)
+func listOf(d abi.Direction, k uint16) func(m *wire.Slot) bool {
+	return func(m *wire.Slot) bool {
+		return of(wire.TypeIndList)(m) && m.Gather().Number() == k &&
+			(wire.Header(m.Header).Length()&wire.ListD2H != 0) == (d == abi.D2H)
 	}
 }
 
 // recordOf matches completion records of a type and direction.
-func recordOf(t abi.Type, d abi.Direction) func(m *abi.Slot) bool {
-	return func(m *abi.Slot) bool { return of(t)(m) && m.Ack().Direction == uint32(d) }
+func recordOf(t wire.Type, d abi.Direction) func(m *wire.Slot) bool {
+	return func(m *wire.Slot) bool { return of(t)(m) && m.Ack().Direction == uint32(d) }
 }
 
 var losses = []loss{
-	{name: "DIRECT", call: "Send", take: of(abi.TypeDirect), lost: true},
-	{name: "ACK", call: "Send", give: ackOf(abi.StateConsumed, abi.H2D), lost: true},
-	{name: "IND_BEGIN", call: "SendInd", take: of(abi.TypeIndBegin), lost: true},
+	{name: "DIRECT", call: "Send", take: of(wire.TypeDirect), lost: true},
+	{name: "ACK", call: "Send", give: ackOf(wire.StateConsumed, abi.H2D), lost: true},
+	{name: "IND_BEGIN", call: "SendInd", take: of(wire.TypeIndBegin), lost: true},
 	{name: "list 0", call: "SendInd", take: listOf(abi.H2D, 0)},
-	{name: "READY", call: "SendInd", give: ackOf(abi.StateReady, abi.H2D)},
+	{name: "READY", call: "SendInd", give: ackOf(wire.StateReady, abi.H2D)},
 	{name: "last list", call: "SendInd", take: listOf(abi.H2D, stallLists-1)},
-	{name: "DONE", call: "SendInd", give: recordOf(abi.TypeDone, abi.H2D)},
-	{name: "DONE of one list", call: "SendInd short", give: recordOf(abi.TypeDone, abi.H2D)},
+	{name: "DONE", call: "SendInd", give: recordOf(wire.TypeDone, abi.H2D)},
+	{name: "DONE of one list", call: "SendInd short", give: recordOf(wire.TypeDone, abi.H2D)},
 	{name: "last list", call: "ReceiveInd", take: listOf(abi.D2H, stallLists-1)},
-	{name: "DONE", call: "ReceiveInd", give: recordOf(abi.TypeDone, abi.D2H)},
+	{name: "DONE", call: "ReceiveInd", give: recordOf(wire.TypeDone, abi.D2H)},
 }
 
 // stallLists is the number of lists of the transfers below.
 const stallLists = 5
 
-const stallSize = stallLists*abi.ListEntries*abi.PageSize - 3*abi.PageSize
+const stallSize = stallLists*wire.ListEntries*abi.PageSize - 3*abi.PageSize
 
 // TestLoss: a device that beats, but loses one message of its own or of the host,
 // ends the call by itself. Where the host can tell that nothing was delivered the
@@ -93,7 +94,7 @@ func TestLoss(t *testing.T) {
 // hooks lose the message, once.
 func (l loss) hooks() Hooks {
 	gone := false
-	once := func(match func(m *abi.Slot) bool, m *abi.Slot) bool {
+	once := func(match func(m *wire.Slot) bool, m *wire.Slot) bool {
 		if gone || !match(m) {
 			return false
 		}
@@ -101,9 +102,9 @@ func (l loss) hooks() Hooks {
 		return true
 	}
 	if l.take != nil {
-		return Hooks{Take: func(m *abi.Slot) bool { return !once(l.take, m) }}
+		return Hooks{Take: func(m *wire.Slot) bool { return !once(l.take, m) }}
 	}
-	return Hooks{Give: func(m abi.Slot) []abi.Slot {
+	return Hooks{Give: func(m wire.Slot) []wire.Slot {
 		if once(l.give, &m) {
 			return nil
 		}
@@ -148,15 +149,15 @@ func TestWaitingIsNoLoss(t *testing.T) {
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	asked := make(map[uint32]int)
 	r.s.SetHooks(Hooks{
-		Give: func(m abi.Slot) []abi.Slot {
-			if of(abi.TypeDone)(&m) {
+		Give: func(m wire.Slot) []wire.Slot {
+			if of(wire.TypeDone)(&m) {
 				return nil
 			}
 			return only(m)
 		},
-		Take: func(m *abi.Slot) bool {
-			if of(abi.TypeWithdraw)(m) {
-				asked[abi.Header(m.Header).Channel()]++
+		Take: func(m *wire.Slot) bool {
+			if of(wire.TypeWithdraw)(m) {
+				asked[wire.Header(m.Header).Channel()]++
 			}
 			return true
 		},

@@ -11,40 +11,41 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // stampLies are what a device may claim of when it began and was done. wrong: a host that knows the
 // device's clock counts it.
 var stampLies = []struct {
 	name  string
-	lie   func(a *abi.Ack)
+	lie   func(a *wire.Ack)
 	wrong bool
 }{
-	{"the truth", func(*abi.Ack) {}, false},
-	{"nothing", func(a *abi.Ack) { a.BeginNS, a.NowNS = 0, 0 }, false},
-	{"the end of time", func(a *abi.Ack) { a.BeginNS, a.NowNS = math.MaxInt64, math.MaxInt64 }, true},
-	{"the middle of time", func(a *abi.Ack) { a.BeginNS, a.NowNS = 1<<63, 1<<63 }, true},
-	{"an hour late", func(a *abi.Ack) { a.NowNS += uint64(time.Hour) }, true},
-	{"an hour early", func(a *abi.Ack) { a.NowNS -= uint64(time.Hour) }, true},
-	{"began at the end", func(a *abi.Ack) { a.BeginNS = math.MaxInt64 }, true},
+	{"the truth", func(*wire.Ack) {}, false},
+	{"nothing", func(a *wire.Ack) { a.BeginNS, a.NowNS = 0, 0 }, false},
+	{"the end of time", func(a *wire.Ack) { a.BeginNS, a.NowNS = math.MaxInt64, math.MaxInt64 }, true},
+	{"the middle of time", func(a *wire.Ack) { a.BeginNS, a.NowNS = 1<<63, 1<<63 }, true},
+	{"an hour late", func(a *wire.Ack) { a.NowNS += uint64(time.Hour) }, true},
+	{"an hour early", func(a *wire.Ack) { a.NowNS -= uint64(time.Hour) }, true},
+	{"began at the end", func(a *wire.Ack) { a.BeginNS = math.MaxInt64 }, true},
 }
 
 // TestLyingStamps: whatever a device claims in its stamps, every call delivers, no layer of it is
 // negative and they add up to the whole; what cannot be true is reported.
 func TestLyingStamps(t *testing.T) {
-	for _, eager := range []int{0, abi.EagerEntries} {
+	for _, eager := range []int{0, wire.EagerEntries} {
 		sh := quickBeat
 		sh.Eager = eager
 		for _, l := range stampLies {
 			t.Run(l.name, func(t *testing.T) {
 				r := newRig(t, sh)
 				ch := r.Subscribe(r.dev, abi.TargetLoopback)
-				r.s.SetHooks(Hooks{Give: func(m abi.Slot) []abi.Slot {
-					switch abi.Header(m.Header).Type() {
-					case abi.TypeAck, abi.TypeDone:
+				r.s.SetHooks(Hooks{Give: func(m wire.Slot) []wire.Slot {
+					switch wire.Header(m.Header).Type() {
+					case wire.TypeAck, wire.TypeDone:
 						l.lie(m.Ack())
 					}
-					return []abi.Slot{m}
+					return []wire.Slot{m}
 				}})
 				data := make([]byte, 5000)
 				message := func(ctx context.Context) error { return ch.Send(ctx, data[:7]) }

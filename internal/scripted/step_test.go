@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestCancelAtEveryStep ends the context of each call at every step: just
@@ -93,7 +94,7 @@ func fireAt(when string, k int64, fire func()) Hooks {
 		}
 	}
 	if when == "take" {
-		return Hooks{Take: func(*abi.Slot) bool { look(); return true }}
+		return Hooks{Take: func(*wire.Slot) bool { look(); return true }}
 	}
-	return Hooks{Give: func(m abi.Slot) []abi.Slot { look(); return only(m) }}
+	return Hooks{Give: func(m wire.Slot) []wire.Slot { look(); return only(m) }}
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/pattern"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // sumSize is of two lists.
-const sumSize = abi.ListEntries*abi.PageSize + 100
+const sumSize = wire.ListEntries*abi.PageSize + 100
 
 // TestCorrupt: a transfer whose device has other bytes than the host is not committed on either side,
 // and counted; the channel goes on.
@@ -37,9 +38,9 @@ func TestCorrupt(t *testing.T) {
 				require.NoError(r, ch.SendInd(r.Ctx(), b))
 			}
 			require.NoError(r, ch.(interface{ Verify(on bool) error }).Verify(true))
-			r.s.SetHooks(Hooks{Give: nth(0, recordOf(abi.TypeDone, tt.d), func(m abi.Slot) []abi.Slot {
+			r.s.SetHooks(Hooks{Give: nth(0, recordOf(wire.TypeDone, tt.d), func(m wire.Slot) []wire.Slot {
 				m.Ack().FaultIndex ^= 1
-				return []abi.Slot{m}
+				return []wire.Slot{m}
 			})})
 			err := tt.call(r, ch, b)
 			require.ErrorIs(r, err, bridge.ErrCorrupt)
@@ -56,7 +57,7 @@ func TestCorrupt(t *testing.T) {
 
 // TestVerify: a device without checksums, or one that computes none, has none to compare.
 func TestVerify(t *testing.T) {
-	r := newRig(t, Shape{Eager: abi.EagerEntries})
+	r := newRig(t, Shape{Eager: wire.EagerEntries})
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	verifier := ch.(interface{ Verify(on bool) error })
 	lists := func() uint64 {

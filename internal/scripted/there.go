@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // there is memory of the host's own that takes the place of parts of the area, once the host has said
-// where it is (docs/protocol.md, abi.CapHostRings). The zero value: nothing does. The device's lock
+// where it is (docs/protocol.md, wire.CapHostRings). The zero value: nothing does. The device's lock
 // guards it.
 type there struct {
 	host Poster // nil: the device does not offer it
-	at   uint64 // bus address of its abi.HostArea; 0: not known
+	at   uint64 // bus address of its wire.HostArea; 0: not known
 	lost bool   // something did not get through: nothing is written any more
 }
 
@@ -27,15 +27,15 @@ type Poster interface {
 }
 
 // settled reports whether it is known where rings to the host are: not before its answer.
-func (t *there) settled(p *abi.Area) bool {
+func (t *there) settled(p *wire.Area) bool {
 	if t.host == nil || t.at != 0 {
 		return true
 	}
-	h := abi.Header(atomic.LoadUint64(&p.HostHello.Header))
-	if h.Type() != abi.TypeHello {
+	h := wire.Header(atomic.LoadUint64(&p.HostHello.Header))
+	if h.Type() != wire.TypeHello {
 		return false
 	}
-	if p.HostHello.Hello().Capabilities&abi.CapHostRings != 0 {
+	if p.HostHello.Hello().Capabilities&wire.CapHostRings != 0 {
 		t.at = atomic.LoadUint64(&p.HostArea)
 	}
 	return true
@@ -43,7 +43,7 @@ func (t *there) settled(p *abi.Area) bool {
 
 // post writes words, in the order of their addresses but for the first, which comes last.
 func (t *there) post(offset uint64, words ...uint64) {
-	b := make([]byte, 0, abi.SlotSize)
+	b := make([]byte, 0, wire.SlotSize)
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}
@@ -64,17 +64,17 @@ func (t *there) load(offset uint64, size int) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Offsets in abi.HostArea.
+// Offsets in wire.HostArea.
 const (
-	thereBeat    = uint64(unsafe.Offsetof(abi.HostArea{}.Heartbeat))
-	thereIsland  = uint64(unsafe.Offsetof(abi.HostArea{}.Island))
-	thereMailbox = uint64(unsafe.Offsetof(abi.HostArea{}.Mailbox))
-	thereD2HHead = uint64(unsafe.Offsetof(abi.Mailbox{}.D2HHead))
+	thereBeat    = uint64(unsafe.Offsetof(wire.HostArea{}.Heartbeat))
+	thereIsland  = uint64(unsafe.Offsetof(wire.HostArea{}.Island))
+	thereMailbox = uint64(unsafe.Offsetof(wire.HostArea{}.Mailbox))
+	thereD2HHead = uint64(unsafe.Offsetof(wire.Mailbox{}.D2HHead))
 )
 
 // thereRing is where the d2h ring of a mailbox is.
 func (sh Shape) thereRing(mailbox int) uint64 {
-	return abi.HostAreaSize + uint64(mailbox*sh.Slots*abi.SlotSize)
+	return wire.HostAreaSize + uint64(mailbox*sh.Slots*wire.SlotSize)
 }
 
 // therePark is where the park word of a channel is.
@@ -96,15 +96,15 @@ func (s *Device) Polled() (words []uint64) {
 			words = append(words, own.at+offset)
 		}
 	}
-	add(thereBeat, abi.SlotSize)
+	add(thereBeat, wire.SlotSize)
 	for i := range s.shape.Islands {
-		add(thereIsland+uint64(i)*abi.SlotSize, 8)
+		add(thereIsland+uint64(i)*wire.SlotSize, 8)
 	}
 	for i := range s.area.mailboxes {
 		b := &s.area.mailboxes[i]
 		add(b.counters, 8)
 		for k := range uint64(pollsAhead) {
-			add(b.ring+(b.tail+k)%uint64(len(b.d2h))*abi.SlotSize, abi.SlotSize)
+			add(b.ring+(b.tail+k)%uint64(len(b.d2h))*wire.SlotSize, wire.SlotSize)
 		}
 	}
 	return words

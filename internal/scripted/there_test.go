@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // farHost is a host with rings in memory of its own, which begins at a bus address.
@@ -52,13 +53,13 @@ func far(t *testing.T, memory int) (*Device, *farHost) {
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	synctest.Wait()
 	p := s.area.page()
-	require.NotZero(t, p.DeviceHello.Hello().Capabilities&abi.CapHostRings)
+	require.NotZero(t, p.DeviceHello.Hello().Capabilities&wire.CapHostRings)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.False(t, s.area.own.settled(p), "before the host has answered")
 	p.HostArea = farAddress
-	p.HostHello.Hello().Capabilities = abi.CapHostRings
-	p.HostHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, 1, 0, 0))
+	p.HostHello.Hello().Capabilities = wire.CapHostRings
+	p.HostHello.Header = uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, 1, 0, 0))
 	require.True(t, s.area.own.settled(p))
 	return s, h
 }
@@ -68,7 +69,7 @@ func far(t *testing.T, memory int) (*Device, *farHost) {
 func TestThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := far(t, 1<<16)
-		m := abi.Slot{Header: s.header(abi.TypeDirect, 8, 1, 20), Payload: [7]uint64{42}}
+		m := wire.Slot{Header: s.header(wire.TypeDirect, 8, 1, 20), Payload: [7]uint64{42}}
 		ring := s.shape.thereRing(0)
 		s.Inject(m)
 		require.Equal(t, m.Header|1<<7, h.word(ring))
@@ -84,10 +85,10 @@ func TestThere(t *testing.T) {
 		require.Equal(t, m.Header, h.word(ring), "the next lap")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Equal(t, abi.TypeHeartbeat, abi.Header(h.word(thereBeat)).Type())
+		require.Equal(t, wire.TypeHeartbeat, wire.Header(h.word(thereBeat)).Type())
 		require.Equal(t, uint64(1), h.word(thereIsland), "it sleeps")
 		slot := &s.area.mailboxes[0].h2d[0]
-		slot.Header = s.header(abi.TypeFin, 0, 1, 20) | 1<<7
+		slot.Header = s.header(wire.TypeFin, 0, 1, 20) | 1<<7
 		s.Ring(0)
 		synctest.Wait()
 		require.Equal(t, uint64(1), h.word(thereMailbox), "how far it consumed")
@@ -101,15 +102,15 @@ func TestThereEnds(t *testing.T) {
 		s, h := far(t, 1<<16)
 		s.Fence()
 		clear(h.mem)
-		s.Inject(abi.Slot{Header: s.header(abi.TypeDirect, 0, 1, 20)})
+		s.Inject(wire.Slot{Header: s.header(wire.TypeDirect, 0, 1, 20)})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, make([]byte, len(h.mem)), h.mem)
 		require.Empty(t, s.Polled())
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s, h := far(t, abi.HostAreaSize)
-		s.Inject(abi.Slot{Header: s.header(abi.TypeDirect, 0, 1, 20)})
+		s, h := far(t, wire.HostAreaSize)
+		s.Inject(wire.Slot{Header: s.header(wire.TypeDirect, 0, 1, 20)})
 		clear(h.mem)
 		time.Sleep(time.Second)
 		synctest.Wait()

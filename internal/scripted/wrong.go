@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Conclusion is what a host must make of a wrong reply.
@@ -40,7 +41,7 @@ type Wrong struct {
 	Name string
 	// Match reports whether it can be made of a message. Nil: of each of the
 	// kind's types, on any channel.
-	Match func(m *abi.Slot) bool
+	Match func(m *wire.Slot) bool
 	// In is a call on a loopback in whose course the conclusion holds: Send,
 	// Receive, SendInd, ReceiveInd, or one of the latter with Late, which
 	// receives when all was read.
@@ -59,17 +60,17 @@ type Wrong struct {
 	// channel that the call is on.
 	Astray bool
 
-	alter  func(m abi.Slot) []abi.Slot
+	alter  func(m wire.Slot) []wire.Slot
 	chance alteration
 }
 
 // alteration returns what is published in place of a message. old are the
 // messages before it, the last one last.
-type alteration func(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot
+type alteration func(r *rand.Rand, m wire.Slot, old []wire.Slot) []wire.Slot
 
 // Alter returns what is published in place of a message. old are the messages
 // before it, the last one last.
-func (w *Wrong) Alter(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot {
+func (w *Wrong) Alter(r *rand.Rand, m wire.Slot, old []wire.Slot) []wire.Slot {
 	if w.chance != nil {
 		return w.chance(r, m, old)
 	}
@@ -85,14 +86,14 @@ func (w *Wrong) Kind() string {
 // Kind is rows that are wrong in the same way.
 type Kind struct {
 	Name, Help string
-	Types      []abi.Type // of messages it makes sense for; nil: all
+	Types      []wire.Type // of messages it makes sense for; nil: all
 }
 
 var (
-	records    = []abi.Type{abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted}
-	notes      = []abi.Type{abi.TypeWithdrawn, abi.TypeReady}
+	records    = []wire.Type{wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted}
+	notes      = []wire.Type{wire.TypeWithdrawn, wire.TypeReady}
 	aboutCalls = slices.Concat(notes, records)
-	offers     = []abi.Type{abi.TypeDirect, abi.TypeIndBegin}
+	offers     = []wire.Type{wire.TypeDirect, wire.TypeIndBegin}
 )
 
 // Kinds are the kinds of the catalogue.
@@ -107,7 +108,7 @@ var Kinds = []Kind{
 	{"phase", "the slot does not look new", nil},
 	{"state", "a state or status that does not exist, or not there", records},
 	{"direction", "the transaction of the other half, or of none", aboutCalls},
-	{"reserved", "a reserved field is set", slices.Concat(notes, []abi.Type{abi.TypeIndBegin, abi.TypeClose, abi.TypeAck})},
+	{"reserved", "a reserved field is set", slices.Concat(notes, []wire.Type{wire.TypeIndBegin, wire.TypeClose, wire.TypeAck})},
 	{"replay", "the message comes twice", nil},
 	{"again", "an old message comes again", nil},
 	{"drop", "the message never comes", nil},
@@ -124,7 +125,7 @@ var Catalogue = slices.Concat(byChance(), wrongAnswers(), wrongHeaders(), wrongN
 
 // Fitting returns the rows of a kind that can be made of a message; those of
 // every kind for "".
-func Fitting(kind string, m *abi.Slot) (fit []*Wrong) {
+func Fitting(kind string, m *wire.Slot) (fit []*Wrong) {
 	for i := range Catalogue {
 		w := &Catalogue[i]
 		if (kind == "" || w.Kind() == kind) && w.Fits(m) {
@@ -135,7 +136,7 @@ func Fitting(kind string, m *abi.Slot) (fit []*Wrong) {
 }
 
 // Fits reports whether the row can be made of a message.
-func (w *Wrong) Fits(m *abi.Slot) bool {
+func (w *Wrong) Fits(m *wire.Slot) bool {
 	if w.Match != nil {
 		return w.Match(m)
 	}
@@ -143,34 +144,34 @@ func (w *Wrong) Fits(m *abi.Slot) bool {
 	return k.Types == nil || slices.Contains(k.Types, kindOf(m))
 }
 
-func kindOf(m *abi.Slot) abi.Type { return abi.Header(m.Header).Type() }
+func kindOf(m *wire.Slot) wire.Type { return wire.Header(m.Header).Type() }
 
 // of matches messages of a type on any channel but control.
-func of(t abi.Type) func(m *abi.Slot) bool {
-	return func(m *abi.Slot) bool {
-		return kindOf(m) == t && abi.Header(m.Header).Channel() != abi.TargetControl
+func of(t wire.Type) func(m *wire.Slot) bool {
+	return func(m *wire.Slot) bool {
+		return kindOf(m) == t && wire.Header(m.Header).Channel() != abi.TargetControl
 	}
 }
 
 // ackOf matches completion records in a state for a direction.
-func ackOf(s abi.State, d abi.Direction) func(m *abi.Slot) bool {
-	return func(m *abi.Slot) bool {
+func ackOf(s wire.State, d abi.Direction) func(m *wire.Slot) bool {
+	return func(m *wire.Slot) bool {
 		a := m.Ack()
-		return of(abi.TypeAck)(m) && a.State == s && a.Direction == uint32(d)
+		return of(wire.TypeAck)(m) && a.State == s && a.Direction == uint32(d)
 	}
 }
 
 // withHeader returns m with fields of its header replaced.
-func withHeader(m abi.Slot, f func(h *header)) abi.Slot {
-	h := abi.Header(m.Header)
+func withHeader(m wire.Slot, f func(h *header)) wire.Slot {
+	h := wire.Header(m.Header)
 	x := header{h.Type(), h.Length(), h.Epoch(), h.Sequence(), h.Channel()}
 	f(&x)
-	m.Header = uint64(abi.MakeHeader(x.kind, x.length, x.epoch, x.sequence, x.channel))
+	m.Header = uint64(wire.MakeHeader(x.kind, x.length, x.epoch, x.sequence, x.channel))
 	return m
 }
 
 type header struct {
-	kind     abi.Type
+	kind     wire.Type
 	length   int
 	epoch    uint8
 	sequence uint16
@@ -179,16 +180,16 @@ type header struct {
 
 // withAck returns m with its completion record altered, and the sequence of the
 // header kept right.
-func withAck(m abi.Slot, f func(a *abi.Ack)) abi.Slot {
+func withAck(m wire.Slot, f func(a *wire.Ack)) wire.Slot {
 	f(m.Ack())
 	return withHeader(m, func(h *header) { h.sequence = uint16(m.Ack().Transaction) })
 }
 
 // withNote is withAck for notes.
-func withNote(m abi.Slot, f func(n *abi.Note)) abi.Slot {
+func withNote(m wire.Slot, f func(n *wire.Note)) wire.Slot {
 	f(m.Note())
 	return withHeader(m, func(h *header) { h.sequence = uint16(m.Note().Transaction) })
 }
 
 // only and both are what a Give hook returns.
-func only(m ...abi.Slot) []abi.Slot { return m }
+func only(m ...wire.Slot) []wire.Slot { return m }

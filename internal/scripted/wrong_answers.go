@@ -1,50 +1,53 @@
 package scripted
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
+)
 
 // ackRow alters the ack of a Send.
-func ackRow(name string, want Conclusion, f func(a *abi.Ack)) Wrong {
-	return Wrong{Name: name, In: "Send", Match: ackOf(abi.StateConsumed, abi.H2D), Want: want,
-		alter: func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) }}
+func ackRow(name string, want Conclusion, f func(a *wire.Ack)) Wrong {
+	return Wrong{Name: name, In: "Send", Match: ackOf(wire.StateConsumed, abi.H2D), Want: want,
+		alter: func(m wire.Slot) []wire.Slot { return only(withAck(m, f)) }}
 }
 
 func wrongAnswers() []Wrong {
-	consumed := ackOf(abi.StateConsumed, abi.H2D)
-	row := func(name string, want Conclusion, alter func(m abi.Slot) []abi.Slot) Wrong {
+	consumed := ackOf(wire.StateConsumed, abi.H2D)
+	row := func(name string, want Conclusion, alter func(m wire.Slot) []wire.Slot) Wrong {
 		return Wrong{Name: name, In: "Send", Match: consumed, Want: want, alter: alter}
 	}
 	return []Wrong{
-		ackRow("id/ack from the future", Faulted, func(a *abi.Ack) { a.Transaction++ }),
-		ackRow("id/ack from far away", Faulted, func(a *abi.Ack) { a.Transaction += 1 << 40 }),
-		ackRow("state/ack with state READY", Faulted, func(a *abi.Ack) { a.State = abi.StateReady }),
-		ackRow("state/ack with state MOVING", Faulted, func(a *abi.Ack) { a.State = abi.StateMoving }),
-		ackRow("state/ack with state REPEAT", Faulted, func(a *abi.Ack) { a.State = abi.StateRepeat }),
-		ackRow("state/ack with an unknown state", Faulted, func(a *abi.Ack) { a.State = abi.StateCount }),
-		ackRow("state/ack with state 65535", Faulted, func(a *abi.Ack) { a.State = 0xffff }),
-		ackRow("state/ack with an unknown status", Faulted, func(a *abi.Ack) { a.Status = abi.StatusCount }),
-		ackRow("state/ack with an error status", Faulted, func(a *abi.Ack) { a.Status = abi.ErrKind }),
-		ackRow("direction/ack for an unknown direction", Faulted, func(a *abi.Ack) { a.Direction = 2 }),
-		ackRow("direction/ack for the other direction", Faulted, func(a *abi.Ack) { a.Direction = uint32(abi.D2H) }),
-		ackRow("count/ack with bytes processed", Harmless, func(a *abi.Ack) { a.Processed = 1 << 60 }),
-		ackRow("count/ack with lists", Harmless, func(a *abi.Ack) { a.Lists = 7 }),
-		row("id/replayed ack first", Dropped, func(m abi.Slot) []abi.Slot {
-			return only(withAck(m, func(a *abi.Ack) { a.Transaction-- }), m)
+		ackRow("id/ack from the future", Faulted, func(a *wire.Ack) { a.Transaction++ }),
+		ackRow("id/ack from far away", Faulted, func(a *wire.Ack) { a.Transaction += 1 << 40 }),
+		ackRow("state/ack with state READY", Faulted, func(a *wire.Ack) { a.State = wire.StateReady }),
+		ackRow("state/ack with state MOVING", Faulted, func(a *wire.Ack) { a.State = wire.StateMoving }),
+		ackRow("state/ack with state REPEAT", Faulted, func(a *wire.Ack) { a.State = wire.StateRepeat }),
+		ackRow("state/ack with an unknown state", Faulted, func(a *wire.Ack) { a.State = wire.StateCount }),
+		ackRow("state/ack with state 65535", Faulted, func(a *wire.Ack) { a.State = 0xffff }),
+		ackRow("state/ack with an unknown status", Faulted, func(a *wire.Ack) { a.Status = abi.StatusCount }),
+		ackRow("state/ack with an error status", Faulted, func(a *wire.Ack) { a.Status = abi.ErrKind }),
+		ackRow("direction/ack for an unknown direction", Faulted, func(a *wire.Ack) { a.Direction = 2 }),
+		ackRow("direction/ack for the other direction", Faulted, func(a *wire.Ack) { a.Direction = uint32(abi.D2H) }),
+		ackRow("count/ack with bytes processed", Harmless, func(a *wire.Ack) { a.Processed = 1 << 60 }),
+		ackRow("count/ack with lists", Harmless, func(a *wire.Ack) { a.Lists = 7 }),
+		row("id/replayed ack first", Dropped, func(m wire.Slot) []wire.Slot {
+			return only(withAck(m, func(a *wire.Ack) { a.Transaction-- }), m)
 		}),
-		row("replay/ack twice", Dropped, func(m abi.Slot) []abi.Slot { return only(m, m) }),
-		row("replay/ack a hundred times", Dropped, func(m abi.Slot) (all []abi.Slot) {
+		row("replay/ack twice", Dropped, func(m wire.Slot) []wire.Slot { return only(m, m) }),
+		row("replay/ack a hundred times", Dropped, func(m wire.Slot) (all []wire.Slot) {
 			for range 100 {
 				all = append(all, m)
 			}
 			return all
 		}),
-		row("drop/no ack", Lost, func(abi.Slot) []abi.Slot { return nil }),
-		row("state/DONE for a message", Faulted, func(m abi.Slot) []abi.Slot {
-			m.Ack().State = abi.StateDone
-			return only(withHeader(m, func(h *header) { h.kind = abi.TypeDone }))
+		row("drop/no ack", Lost, func(wire.Slot) []wire.Slot { return nil }),
+		row("state/DONE for a message", Faulted, func(m wire.Slot) []wire.Slot {
+			m.Ack().State = wire.StateDone
+			return only(withHeader(m, func(h *header) { h.kind = wire.TypeDone }))
 		}),
-		row("state/ABORTED for a message", Faulted, func(m abi.Slot) []abi.Slot {
-			m.Ack().State, m.Ack().Status = abi.StateFailed, abi.ErrAborted
-			return only(withHeader(m, func(h *header) { h.kind = abi.TypeAborted }))
+		row("state/ABORTED for a message", Faulted, func(m wire.Slot) []wire.Slot {
+			m.Ack().State, m.Ack().Status = wire.StateFailed, abi.ErrAborted
+			return only(withHeader(m, func(h *header) { h.kind = wire.TypeAborted }))
 		}),
 		errorRow("Send", "refuse/kind", Refused, abi.ErrKind),
 		errorRow("Send", "refuse/closed", Refused, abi.ErrClosed),
@@ -58,22 +61,22 @@ func wrongAnswers() []Wrong {
 
 // errorRow answers a message or a transfer with ERROR.
 func errorRow(call, name string, want Conclusion, why abi.Status) Wrong {
-	match := ackOf(abi.StateConsumed, abi.H2D)
+	match := ackOf(wire.StateConsumed, abi.H2D)
 	if call == "SendInd" {
-		match = ackOf(abi.StateReady, abi.H2D)
+		match = ackOf(wire.StateReady, abi.H2D)
 	}
 	return Wrong{Name: name, In: call, Match: match, Want: want, Status: why,
-		alter: func(m abi.Slot) []abi.Slot {
+		alter: func(m wire.Slot) []wire.Slot {
 			a := m.Ack()
-			a.State, a.Status = abi.StateFailed, why
-			return only(withHeader(m, func(h *header) { h.kind = abi.TypeError }))
+			a.State, a.Status = wire.StateFailed, why
+			return only(withHeader(m, func(h *header) { h.kind = wire.TypeError }))
 		}}
 }
 
 // headerRow alters the header of a Send's ack and keeps or drops the right one.
 func headerRow(name string, want Conclusion, keep bool, f func(h *header)) Wrong {
-	return Wrong{Name: name, In: "Send", Match: ackOf(abi.StateConsumed, abi.H2D), Want: want,
-		alter: func(m abi.Slot) []abi.Slot {
+	return Wrong{Name: name, In: "Send", Match: ackOf(wire.StateConsumed, abi.H2D), Want: want,
+		alter: func(m wire.Slot) []wire.Slot {
 			if bad := withHeader(m, f); keep {
 				return only(bad, m)
 			} else {
@@ -98,16 +101,16 @@ func wrongHeaders() []Wrong {
 		headerRow("length/length 0", Faulted, false, func(h *header) { h.length = 0 }),
 		headerRow("length/length 57", Faulted, false, func(h *header) { h.length = 57 }),
 		headerRow("length/length 255", Faulted, false, func(h *header) { h.length = 255 }),
-		{Name: "phase/wrong phase", In: "Send", Match: ackOf(abi.StateConsumed, abi.H2D), Want: Lost,
-			alter: func(m abi.Slot) []abi.Slot { m.Header ^= 1 << 7; return only(m) }},
+		{Name: "phase/wrong phase", In: "Send", Match: ackOf(wire.StateConsumed, abi.H2D), Want: Lost,
+			alter: func(m wire.Slot) []wire.Slot { m.Header ^= 1 << 7; return only(m) }},
 	}
 	for _, t := range []struct {
 		name string
-		kind abi.Type
+		kind wire.Type
 	}{
-		{"NONE", abi.TypeNone}, {"IND_LIST", abi.TypeIndList}, {"FIN", abi.TypeFin}, {"ABORT", abi.TypeAbort},
-		{"HELLO", abi.TypeHello}, {"HEARTBEAT", abi.TypeHeartbeat}, {"OFFER", abi.TypeOffer},
-		{"unknown", abi.TypeCount}, {"garbage", 0x55}, {"highest", 0x7f},
+		{"NONE", wire.TypeNone}, {"IND_LIST", wire.TypeIndList}, {"FIN", wire.TypeFin}, {"ABORT", wire.TypeAbort},
+		{"HELLO", wire.TypeHello}, {"HEARTBEAT", wire.TypeHeartbeat}, {"OFFER", wire.TypeOffer},
+		{"unknown", wire.TypeCount}, {"garbage", 0x55}, {"highest", 0x7f},
 	} {
 		rows = append(rows, headerRow("type/"+t.name, Faulted, false, func(h *header) { h.kind = t.kind }))
 	}
@@ -121,11 +124,11 @@ func (w Wrong) strays() Wrong {
 }
 
 // noteRow adds a note to a Send's ack.
-func noteRow(name string, want Conclusion, first bool, kind abi.Type, f func(n *abi.Note)) Wrong {
-	return Wrong{Name: name, In: "Send", Match: ackOf(abi.StateConsumed, abi.H2D), Want: want,
-		alter: func(m abi.Slot) []abi.Slot {
-			note := abi.Slot{Header: m.Header}
-			*note.Note() = abi.Note{Transaction: m.Ack().Transaction}
+func noteRow(name string, want Conclusion, first bool, kind wire.Type, f func(n *wire.Note)) Wrong {
+	return Wrong{Name: name, In: "Send", Match: ackOf(wire.StateConsumed, abi.H2D), Want: want,
+		alter: func(m wire.Slot) []wire.Slot {
+			note := wire.Slot{Header: m.Header}
+			*note.Note() = wire.Note{Transaction: m.Ack().Transaction}
 			note = withHeader(withNote(note, f), func(h *header) { h.kind = kind })
 			if first {
 				return only(note, m)
@@ -135,10 +138,10 @@ func noteRow(name string, want Conclusion, first bool, kind abi.Type, f func(n *
 }
 
 // rowReserved sets the last word of a note or of a close.
-func rowReserved(name string, kind abi.Type) Wrong {
-	d := noteRow(name, Faulted, true, kind, func(*abi.Note) {})
+func rowReserved(name string, kind wire.Type) Wrong {
+	d := noteRow(name, Faulted, true, kind, func(*wire.Note) {})
 	alter := d.alter
-	d.alter = func(m abi.Slot) []abi.Slot {
+	d.alter = func(m wire.Slot) []wire.Slot {
 		out := alter(m)
 		out[0].Payload[6] = 1
 		return out
@@ -149,37 +152,37 @@ func rowReserved(name string, kind abi.Type) Wrong {
 // wrongNotes are notes and closes that nothing asked for.
 func wrongNotes() []Wrong {
 	rows := []Wrong{
-		noteRow("note/READY never asked", Harmless, true, abi.TypeReady, func(n *abi.Note) { n.Transaction++ }),
-		noteRow("note/READY for the past", Dropped, true, abi.TypeReady, func(n *abi.Note) { n.Transaction -= 3 }),
-		noteRow("id/READY from the future", Faulted, true, abi.TypeReady, func(n *abi.Note) { n.Transaction += 1 << 20 }),
-		noteRow("note/WITHDRAWN never asked", Faulted, true, abi.TypeWithdrawn, func(*abi.Note) {}),
-		noteRow("note/WITHDRAWN from the future", Faulted, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Transaction++ }),
-		noteRow("note/WITHDRAWN for something accepted", Dropped, false, abi.TypeWithdrawn, func(*abi.Note) {}),
-		noteRow("note/WITHDRAWN for the past", Dropped, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Transaction-- }),
-		noteRow("note/WITHDRAWN of d2h", Faulted, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Direction = uint32(abi.D2H) }),
-		noteRow("note/WITHDRAW of nothing", Faulted, true, abi.TypeWithdraw, func(n *abi.Note) { n.Direction = uint32(abi.D2H) }),
-		noteRow("note/WITHDRAW of the host's message", Faulted, true, abi.TypeWithdraw, func(*abi.Note) {}),
-		noteRow("note/note of an unknown direction", Faulted, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Direction = 9 }),
-		rowReserved("reserved/READY with a reserved field set", abi.TypeReady),
+		noteRow("note/READY never asked", Harmless, true, wire.TypeReady, func(n *wire.Note) { n.Transaction++ }),
+		noteRow("note/READY for the past", Dropped, true, wire.TypeReady, func(n *wire.Note) { n.Transaction -= 3 }),
+		noteRow("id/READY from the future", Faulted, true, wire.TypeReady, func(n *wire.Note) { n.Transaction += 1 << 20 }),
+		noteRow("note/WITHDRAWN never asked", Faulted, true, wire.TypeWithdrawn, func(*wire.Note) {}),
+		noteRow("note/WITHDRAWN from the future", Faulted, true, wire.TypeWithdrawn, func(n *wire.Note) { n.Transaction++ }),
+		noteRow("note/WITHDRAWN for something accepted", Dropped, false, wire.TypeWithdrawn, func(*wire.Note) {}),
+		noteRow("note/WITHDRAWN for the past", Dropped, true, wire.TypeWithdrawn, func(n *wire.Note) { n.Transaction-- }),
+		noteRow("note/WITHDRAWN of d2h", Faulted, true, wire.TypeWithdrawn, func(n *wire.Note) { n.Direction = uint32(abi.D2H) }),
+		noteRow("note/WITHDRAW of nothing", Faulted, true, wire.TypeWithdraw, func(n *wire.Note) { n.Direction = uint32(abi.D2H) }),
+		noteRow("note/WITHDRAW of the host's message", Faulted, true, wire.TypeWithdraw, func(*wire.Note) {}),
+		noteRow("note/note of an unknown direction", Faulted, true, wire.TypeWithdrawn, func(n *wire.Note) { n.Direction = 9 }),
+		rowReserved("reserved/READY with a reserved field set", wire.TypeReady),
 	}
 	for _, c := range []struct {
 		name  string
 		want  Conclusion
-		close abi.Close
+		close wire.Close
 	}{
-		{"close/CLOSE of no half", Faulted, abi.Close{Generation: 1}},
-		{"close/CLOSE of all bits", Faulted, abi.Close{Halves: 1<<32 - 1, Generation: 1}},
-		{"close/CLOSE of a later generation", Faulted, abi.Close{Halves: 3, Generation: 99}},
-		{"close/CLOSE of an earlier generation", Dropped, abi.Close{Halves: 3, Generation: 0}},
-		{"close/CLOSE with an unknown status", Faulted, abi.Close{Halves: 3, Generation: 1, Status: 9999}},
-		{"close/CLOSE before the ack", Closed, abi.Close{Halves: 3, Generation: 1}},
+		{"close/CLOSE of no half", Faulted, wire.Close{Generation: 1}},
+		{"close/CLOSE of all bits", Faulted, wire.Close{Halves: 1<<32 - 1, Generation: 1}},
+		{"close/CLOSE of a later generation", Faulted, wire.Close{Halves: 3, Generation: 99}},
+		{"close/CLOSE of an earlier generation", Dropped, wire.Close{Halves: 3, Generation: 0}},
+		{"close/CLOSE with an unknown status", Faulted, wire.Close{Halves: 3, Generation: 1, Status: 9999}},
+		{"close/CLOSE before the ack", Closed, wire.Close{Halves: 3, Generation: 1}},
 	} {
 		rows = append(rows, Wrong{Name: c.name, In: "Send", Want: c.want,
-			Match: ackOf(abi.StateConsumed, abi.H2D), alter: func(m abi.Slot) []abi.Slot {
-				bad := abi.Slot{Header: m.Header}
+			Match: ackOf(wire.StateConsumed, abi.H2D), alter: func(m wire.Slot) []wire.Slot {
+				bad := wire.Slot{Header: m.Header}
 				*bad.Close() = c.close
 				bad = withHeader(bad, func(h *header) {
-					h.kind, h.sequence = abi.TypeClose, uint16(c.close.Generation)
+					h.kind, h.sequence = wire.TypeClose, uint16(c.close.Generation)
 				})
 				return only(bad, m)
 			}})
@@ -188,13 +191,13 @@ func wrongNotes() []Wrong {
 }
 
 // directRow alters the message that comes back from the loopback.
-func directRow(name string, want Conclusion, alter func(m abi.Slot) []abi.Slot) Wrong {
-	return Wrong{Name: name, In: "Receive", Match: of(abi.TypeDirect), Want: want, alter: alter}
+func directRow(name string, want Conclusion, alter func(m wire.Slot) []wire.Slot) Wrong {
+	return Wrong{Name: name, In: "Receive", Match: of(wire.TypeDirect), Want: want, alter: alter}
 }
 
 // beginRow alters the offer of the transfer that comes back.
-func beginRow(name string, want Conclusion, alter func(m abi.Slot) []abi.Slot) Wrong {
-	return Wrong{Name: name, In: "ReceiveInd", Match: of(abi.TypeIndBegin), Want: want, alter: alter}
+func beginRow(name string, want Conclusion, alter func(m wire.Slot) []wire.Slot) Wrong {
+	return Wrong{Name: name, In: "ReceiveInd", Match: of(wire.TypeIndBegin), Want: want, alter: alter}
 }
 
 // during makes a row strike in another call.
@@ -204,8 +207,8 @@ func (w Wrong) during(call string) Wrong {
 }
 
 // renumbered moves an offer to another transaction.
-func renumbered(m abi.Slot, by int) abi.Slot {
-	if kindOf(&m) == abi.TypeIndBegin {
+func renumbered(m wire.Slot, by int) wire.Slot {
+	if kindOf(&m) == wire.TypeIndBegin {
 		m.Begin().Transaction += uint64(by)
 	}
 	return withHeader(m, func(h *header) { h.sequence += uint16(by) })
@@ -213,16 +216,16 @@ func renumbered(m abi.Slot, by int) abi.Slot {
 
 // wrongOffers are offers that cannot be.
 func wrongOffers() []Wrong {
-	length := func(n int) func(m abi.Slot) []abi.Slot {
-		return func(m abi.Slot) []abi.Slot { return only(withHeader(m, func(h *header) { h.length = n })) }
+	length := func(n int) func(m wire.Slot) []wire.Slot {
+		return func(m wire.Slot) []wire.Slot { return only(withHeader(m, func(h *header) { h.length = n })) }
 	}
-	begin := func(f func(b *abi.Begin)) func(m abi.Slot) []abi.Slot {
-		return func(m abi.Slot) []abi.Slot { f(m.Begin()); return only(m) }
+	begin := func(f func(b *wire.Begin)) func(m wire.Slot) []wire.Slot {
+		return func(m wire.Slot) []wire.Slot { f(m.Begin()); return only(m) }
 	}
-	twice := func(m abi.Slot) []abi.Slot { return only(m, m) }
-	second := func(m abi.Slot) []abi.Slot { return only(m, renumbered(m, 1)) }
-	past := func(m abi.Slot) []abi.Slot { return only(renumbered(m, -1), m) }
-	future := func(m abi.Slot) []abi.Slot { return only(renumbered(m, 5), m) }
+	twice := func(m wire.Slot) []wire.Slot { return only(m, m) }
+	second := func(m wire.Slot) []wire.Slot { return only(m, renumbered(m, 1)) }
+	past := func(m wire.Slot) []wire.Slot { return only(renumbered(m, -1), m) }
+	future := func(m wire.Slot) []wire.Slot { return only(renumbered(m, 5), m) }
 	return []Wrong{
 		directRow("length/length 57", Faulted, length(57)),
 		directRow("length/length 64", Faulted, length(64)),
@@ -231,15 +234,15 @@ func wrongOffers() []Wrong {
 		directRow("offer/second offer while one is pending", Faulted, second).during("ReceiveLate"),
 		directRow("id/offer of the past first", Dropped, past),
 		directRow("id/offer of the future first", Faulted, future),
-		directRow("drop/never offered", Waits, func(abi.Slot) []abi.Slot { return nil }),
+		directRow("drop/never offered", Waits, func(wire.Slot) []wire.Slot { return nil }),
 		beginRow("replay/offered twice", Dropped, twice),
 		beginRow("offer/second offer while one is pending", Faulted, second).during("ReceiveIndLate"),
 		beginRow("id/offer of the past first", Dropped, past),
 		beginRow("id/offer of the future first", Faulted, future),
-		beginRow("id/sequence is not the transaction", Faulted, begin(func(b *abi.Begin) { b.Transaction += 1 << 16 })),
-		beginRow("id/transaction is not the sequence", Faulted, begin(func(b *abi.Begin) { b.Transaction++ })),
-		beginRow("reserved/reserved field set", Faulted, func(m abi.Slot) []abi.Slot { m.Payload[6] = 1; return only(m) }),
-		beginRow("length/size over every limit", Faulted, begin(func(b *abi.Begin) { b.Size = 1<<64 - 1 })),
+		beginRow("id/sequence is not the transaction", Faulted, begin(func(b *wire.Begin) { b.Transaction += 1 << 16 })),
+		beginRow("id/transaction is not the sequence", Faulted, begin(func(b *wire.Begin) { b.Transaction++ })),
+		beginRow("reserved/reserved field set", Faulted, func(m wire.Slot) []wire.Slot { m.Payload[6] = 1; return only(m) }),
+		beginRow("length/size over every limit", Faulted, begin(func(b *wire.Begin) { b.Size = 1<<64 - 1 })),
 		beginRow("length/length 57", Faulted, length(57)),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestCatalogue: every row has a kind and a name of its own, and what its
@@ -33,7 +34,7 @@ func TestCatalogue(t *testing.T) {
 
 // TestFitting: rows are for the messages that they can be made of.
 func TestFitting(t *testing.T) {
-	m := abi.Slot{Header: uint64(abi.MakeHeader(abi.TypeDone, abi.PayloadSize, 1, 1, 5))}
+	m := wire.Slot{Header: uint64(wire.MakeHeader(wire.TypeDone, abi.PayloadSize, 1, 1, 5))}
 	for _, w := range Fitting("", &m) {
 		require.NotEqual(t, "offer", w.Kind())
 		require.True(t, w.Match == nil || w.Match(&m))
