@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Record is one slot of a log: the host put it, or took it from a ring.
@@ -14,7 +15,7 @@ type Record struct {
 	Time    uint64 // nanoseconds, from any start
 	Mailbox uint32
 	Taken   bool // from the device
-	Slot    abi.Slot
+	Slot    wire.Slot
 }
 
 // Log is what passed between a host and a device, in the order in which the host saw it.

@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // IllegalError names the first slot of a log that no path of the tables has.
@@ -109,7 +110,7 @@ func (v *verifier) open(channel uint32, h2d, d2h, generation uint64) *path {
 
 // take follows one record.
 func (v *verifier) take(i int, r *Record) error {
-	h := abi.Header(r.Slot.Header)
+	h := wire.Header(r.Slot.Header)
 	if !v.started || !r.Taken && int8(h.Epoch()-v.epoch) > 0 {
 		v.begin(h.Epoch())
 	}
@@ -153,7 +154,7 @@ func (v *verifier) take(i int, r *Record) error {
 
 // mailbox returns the mailbox of a channel.
 func (v *verifier) mailbox(channel uint32) uint32 {
-	h := abi.Hello{Channels: v.log.Channels, Mailboxes: uint16(v.log.Mailboxes), Islands: uint16(v.log.Islands)}
+	h := wire.Hello{Channels: v.log.Channels, Mailboxes: uint16(v.log.Mailboxes), Islands: uint16(v.log.Islands)}
 	return uint32(h.Mailbox(channel))
 }
 
@@ -166,7 +167,7 @@ func (v *verifier) stranger(i int, r *Record) error {
 			return nil
 		}
 	}
-	l := proto.Layout{Hello: abi.Hello{Channels: abi.ChannelsMax, Mailboxes: 1, Islands: 1}}
+	l := proto.Layout{Hello: wire.Hello{Channels: abi.ChannelsMax, Mailboxes: 1, Islands: 1}}
 	if e, why := l.Stranger(0, &r.Slot); e == proto.EventFault {
 		return v.illegal(i, r, nil, fmt.Errorf("%s", why))
 	}
@@ -203,10 +204,10 @@ func (v *verifier) control(i int, r *Record) error {
 }
 
 // normal returns a slot as conversations have it: of their channel and epoch.
-func normal(s *abi.Slot) abi.Slot {
-	h := abi.Header(s.Header)
+func normal(s *wire.Slot) wire.Slot {
+	h := wire.Header(s.Header)
 	n := *s
-	n.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), talk.Epoch, h.Sequence(), talk.Channel))
+	n.Header = uint64(wire.MakeHeader(h.Type(), h.Length(), talk.Epoch, h.Sequence(), talk.Channel))
 	return n
 }
 
@@ -239,8 +240,8 @@ func (v *verifier) settle(p *path) error {
 }
 
 // isOver reports whether a slot is the device's answer to the last close.
-func isOver(s *abi.Slot) bool {
-	return abi.Header(s.Header).Type() == abi.TypeClose && s.Close().Halves == 1<<abi.H2D|1<<abi.D2H
+func isOver(s *wire.Slot) bool {
+	return wire.Header(s.Header).Type() == wire.TypeClose && s.Close().Halves == 1<<abi.H2D|1<<abi.D2H
 }
 
 // looked appends where a place is after the host looked at the slot that waits: nowhere, if the device
@@ -286,13 +287,13 @@ func looked(to []place, at *place) []place {
 
 // isOfOffer reports whether a slot is about the device's offer of an id, or another one, and not its
 // withdrawal.
-func isOfOffer(s *abi.Slot, id uint64) bool {
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect, abi.TypeIndBegin:
+func isOfOffer(s *wire.Slot, id uint64) bool {
+	switch wire.Header(s.Header).Type() {
+	case wire.TypeDirect, wire.TypeIndBegin:
 		return true
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
 		return s.Ack().Direction == uint32(abi.D2H) && s.Ack().Transaction == id
-	case abi.TypeOffer:
+	case wire.TypeOffer:
 		return s.Note().Transaction == id+1
 	}
 	return false
@@ -339,22 +340,22 @@ func (v *verifier) put(i int, r *Record, p *path) error {
 }
 
 // closes reports whether the host closes its d2h half.
-func closes(s *abi.Slot) bool {
-	return abi.Header(s.Header).Type() == abi.TypeClose && s.Close().Halves>>abi.D2H&1 != 0
+func closes(s *wire.Slot) bool {
+	return wire.Header(s.Header).Type() == wire.TypeClose && s.Close().Halves>>abi.D2H&1 != 0
 }
 
 // puts has the host put a slot. It may have decided to do so before it looked at slots that it took
 // meanwhile: what asks back, ends or answers a transaction may cross its end, once.
-func (at *place) puts(s *abi.Slot) error {
-	h := abi.Header(s.Header)
+func (at *place) puts(s *wire.Slot) error {
+	h := wire.Header(s.Header)
 	d := abi.Direction(s.Note().Direction & 1)
 	once := &at.posted
 	switch {
-	case h.Type() == abi.TypeWithdraw:
+	case h.Type() == wire.TypeWithdraw:
 		once = &at.withdrawn[d]
-	case h.Type() == abi.TypeAbort:
+	case h.Type() == wire.TypeAbort:
 		once = &at.aborted[d]
-	case h.Type() != abi.TypeEager || h.Length()&abi.ListD2H == 0:
+	case h.Type() != wire.TypeEager || h.Length()&wire.ListD2H == 0:
 		return puts(&at.model, s)
 	default:
 		d = abi.D2H
@@ -373,13 +374,13 @@ func (at *place) puts(s *abi.Slot) error {
 }
 
 // puts has the host of a model put a slot. A call that answers an offer holds it first.
-func puts(m *talk.Model, s *abi.Slot) error {
-	h := abi.Header(s.Header)
+func puts(m *talk.Model, s *wire.Slot) error {
+	h := wire.Header(s.Header)
 	d := abi.H2D
 	switch h.Type() {
-	case abi.TypeIndList, abi.TypeEager:
-		d = abi.Direction(h.Length() / abi.ListD2H)
-	case abi.TypeAck, abi.TypeError, abi.TypeFin:
+	case wire.TypeIndList, wire.TypeEager:
+		d = abi.Direction(h.Length() / wire.ListD2H)
+	case wire.TypeAck, wire.TypeError, wire.TypeFin:
 		d = abi.D2H
 	}
 	stand := m.Half(abi.D2H).Stand

@@ -14,27 +14,28 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // record makes one.
-func record(taken bool, s abi.Slot, channel uint32) Record {
-	h := abi.Header(s.Header)
-	s.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), h.Epoch(), h.Sequence(), channel))
+func record(taken bool, s wire.Slot, channel uint32) Record {
+	h := wire.Header(s.Header)
+	s.Header = uint64(wire.MakeHeader(h.Type(), h.Length(), h.Epoch(), h.Sequence(), channel))
 	return Record{Mailbox: 1, Taken: taken, Slot: s}
 }
 
 // opened is the log of an OPEN of a channel.
 func opened(o *talk.Open, channel uint32) []Record {
-	var s abi.Slot
-	s.Header = uint64(abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, talk.Epoch, 1, 0))
-	*s.Control() = abi.Control{Op: uint16(abi.ControlOpen), Request: 7, A: uint64(channel)}
+	var s wire.Slot
+	s.Header = uint64(wire.MakeHeader(wire.TypeDirect, abi.PayloadSize, talk.Epoch, 1, 0))
+	*s.Control() = wire.Control{Op: uint16(wire.ControlOpen), Request: 7, A: uint64(channel)}
 	reply, ack := s, s
-	*reply.Control() = abi.Control{Op: uint16(abi.ControlOpen), Request: 7, A: o.Next[0], B: o.Next[1], C: o.Generation}
-	ack.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, talk.Epoch, 1, 0))
+	*reply.Control() = wire.Control{Op: uint16(wire.ControlOpen), Request: 7, A: o.Next[0], B: o.Next[1], C: o.Generation}
+	ack.Header = uint64(wire.MakeHeader(wire.TypeAck, abi.PayloadSize, talk.Epoch, 1, 0))
 	ack.Payload = [7]uint64{}
-	*ack.Ack() = abi.Ack{Transaction: 1, State: abi.StateConsumed}
+	*ack.Ack() = wire.Ack{Transaction: 1, State: wire.StateConsumed}
 	answer := ack
-	*answer.Ack() = abi.Ack{Transaction: 1, State: abi.StateConsumed, Direction: uint32(abi.D2H)}
+	*answer.Ack() = wire.Ack{Transaction: 1, State: wire.StateConsumed, Direction: uint32(abi.D2H)}
 	return []Record{{Slot: s}, {Taken: true, Slot: ack}, {Taken: true, Slot: reply}, {Slot: answer}}
 }
 
@@ -120,23 +121,23 @@ func TestVerifySeeded(t *testing.T) {
 // seed makes a slot illegal; false if that slot is not.
 func seed(random *rand.Rand, l *Log, at int) bool {
 	r := &l.Records[at]
-	h := abi.Header(r.Slot.Header)
+	h := wire.Header(r.Slot.Header)
 	if h.Channel() != talk.Channel || h.Epoch() != talk.Epoch {
 		return false
 	}
 	switch kind := random.IntN(4); {
 	case kind == 0: // what neither side may put
-		r.Slot.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, h.Epoch(), h.Sequence(), h.Channel()))
-	case kind == 1 && r.Taken && h.Type() != abi.TypeClose: // what belongs to the future
+		r.Slot.Header = uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, h.Epoch(), h.Sequence(), h.Channel()))
+	case kind == 1 && r.Taken && h.Type() != wire.TypeClose: // what belongs to the future
 		id := r.Slot.Payload[0] + 9
 		if h.Type() == abi.TypeDirect {
 			id = uint64(h.Sequence()) + 9
 		} else {
 			r.Slot.Payload[0] = id
 		}
-		r.Slot.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), h.Epoch(), uint16(id), h.Channel()))
+		r.Slot.Header = uint64(wire.MakeHeader(h.Type(), h.Length(), h.Epoch(), uint16(id), h.Channel()))
 	case kind == 2 && !r.Taken: // a FIN of nothing
-		r.Slot.Header = uint64(abi.MakeHeader(abi.TypeFin, abi.PayloadSize, h.Epoch(), 999, h.Channel()))
+		r.Slot.Header = uint64(wire.MakeHeader(wire.TypeFin, abi.PayloadSize, h.Epoch(), 999, h.Channel()))
 		r.Slot.Payload = [7]uint64{999}
 	case kind == 3 && !r.Taken && h.Type() != abi.TypeDirect && h.Type() != abi.TypeIndList && h.Type() != abi.TypeClose:
 		r.Slot.Payload[0] += 5
@@ -216,10 +217,10 @@ func BenchmarkVerify(b *testing.B) {
 	o := talk.Open{Next: [2]uint64{1, 1}, Generation: 3}
 	l := &Log{Window: 4, Limit: 1 << 40, Channels: 64, Mailboxes: 2, Islands: 1, Records: opened(&o, talk.Channel)}
 	for id := uint64(1); id <= 100_000; id++ {
-		var put, ack abi.Slot
-		put.Header = uint64(abi.MakeHeader(abi.TypeDirect, 8, talk.Epoch, uint16(id), talk.Channel))
-		ack.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, talk.Epoch, uint16(id), talk.Channel))
-		*ack.Ack() = abi.Ack{Transaction: id, State: abi.StateConsumed}
+		var put, ack wire.Slot
+		put.Header = uint64(wire.MakeHeader(wire.TypeDirect, 8, talk.Epoch, uint16(id), talk.Channel))
+		ack.Header = uint64(wire.MakeHeader(wire.TypeAck, abi.PayloadSize, talk.Epoch, uint16(id), talk.Channel))
+		*ack.Ack() = wire.Ack{Transaction: id, State: wire.StateConsumed}
 		l.Records = append(l.Records, Record{Mailbox: 1, Slot: put}, Record{Mailbox: 1, Taken: true, Slot: ack})
 	}
 	begin := time.Now()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 var (
@@ -24,7 +25,7 @@ const (
 
 // slot is a message in a ring.
 type slot struct {
-	kind    abi.Type
+	kind    wire.Type
 	channel int8
 	id      uint8 // modulo 4: no more are under way
 }
@@ -148,18 +149,18 @@ func (r *rendezvous) user(s system, c int, do func(Event, system)) {
 func (r *rendezvous) calls(s system, c int, do func(Event, system)) {
 	switch s.end[c].send {
 	case begun:
-		r.put(s, c, proto.PutMessage, abi.TypeDirect, waits, do)
+		r.put(s, c, proto.PutMessage, wire.TypeDirect, waits, do)
 	case cancelled:
 		next := asked
 		if r.impolite {
 			next = withdrawn
 		}
-		r.put(s, c, proto.PutWithdraw, abi.TypeWithdraw, next, do)
+		r.put(s, c, proto.PutWithdraw, wire.TypeWithdraw, next, do)
 	}
 }
 
 // put has the host put a slot for a call that sends, if a row lets it and there is room.
-func (r *rendezvous) put(s system, c int, in proto.Input, kind abi.Type, next call, do func(Event, system)) {
+func (r *rendezvous) put(s system, c int, in proto.Input, kind wire.Type, next call, do func(Event, system)) {
 	e := &s.end[c]
 	step := r.host.Step(abi.H2D, e.stand, in)
 	if s.h2d.len == r.slots || !step.OK() {
@@ -190,7 +191,7 @@ func (r *rendezvous) drain(s system, do func(Event, system)) {
 	}
 	in := proto.TakeRecord
 	switch {
-	case m.kind == abi.TypeWithdrawn:
+	case m.kind == wire.TypeWithdrawn:
 		in = proto.TakeWithdrawn
 	case m.id == e.id && e.stand.State() == proto.StateOffered:
 		in = proto.TakeConsumed
@@ -220,13 +221,13 @@ func (r *rendezvous) manager(s system, do func(Event, system)) {
 	}
 	m, rest := s.h2d.take()
 	e := &s.end[m.channel]
-	if r.blocking && m.kind == abi.TypeDirect && e.read != waits {
+	if r.blocking && m.kind == wire.TypeDirect && e.read != waits {
 		return
 	}
 	to := s
 	to.h2d = rest
 	id := (e.next + 3) % 4
-	if m.kind == abi.TypeDirect || m.kind == abi.TypeIndBegin {
+	if m.kind == wire.TypeDirect || m.kind == wire.TypeIndBegin {
 		id = e.next
 	}
 	if m.id != id {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // way is what a channel carries, and where to.
@@ -19,7 +20,7 @@ const (
 )
 
 // nothing is no slot.
-const nothing = abi.TypeNone
+const nothing = wire.TypeNone
 
 func (w way) direction() abi.Direction {
 	if w == toHost {
@@ -37,10 +38,10 @@ func (w way) channel(t *testing.T, c int) *Process {
 }
 
 // heard is what a slot of the host is to the device.
-var heard = map[abi.Type]proto.DeviceInput{
-	abi.TypeDirect: proto.HearMessage, abi.TypeWithdraw: proto.HearWithdraw, abi.TypeAck: proto.HearAccept,
-	abi.TypeWithdrawn: proto.HearWithdrawn, abi.TypeIndBegin: proto.HearBegin, abi.TypeIndList: proto.HearList,
-	abi.TypeAbort: proto.HearAbort, abi.TypeFin: proto.HearFin,
+var heard = map[wire.Type]proto.DeviceInput{
+	wire.TypeDirect: proto.HearMessage, wire.TypeWithdraw: proto.HearWithdraw, wire.TypeAck: proto.HearAccept,
+	wire.TypeWithdrawn: proto.HearWithdrawn, wire.TypeIndBegin: proto.HearBegin, wire.TypeIndList: proto.HearList,
+	wire.TypeAbort: proto.HearAbort, wire.TypeFin: proto.HearFin,
 }
 
 // puts are slots of the device.
@@ -64,9 +65,9 @@ func returns(e *end, w way, how proto.Return) {
 }
 
 // ending is what a record is to a transfer of the host that moves.
-func ending(kind abi.Type, send call) proto.Input {
+func ending(kind wire.Type, send call) proto.Input {
 	switch {
-	case kind == abi.TypeAborted:
+	case kind == wire.TypeAborted:
 		return proto.TakeAborted
 	case send == asked:
 		return proto.TakeCrossed
@@ -91,7 +92,7 @@ func (r *rendezvous) gives(s system, c int, do func(Event, system)) {
 // receives is the host that looks at an offer and takes it, or gives it back.
 func (r *rendezvous) receives(s system, c int, do func(Event, system)) {
 	e := &s.end[c]
-	act := func(in proto.Input, kind abi.Type, read call) {
+	act := func(in proto.Input, kind wire.Type, read call) {
 		step := r.host.Step(abi.D2H, e.stand, in)
 		if !step.OK() || kind != nothing && s.h2d.len == r.slots {
 			return
@@ -105,19 +106,19 @@ func (r *rendezvous) receives(s system, c int, do func(Event, system)) {
 	}
 	if e.read == waits {
 		act(proto.Hold, nothing, waits)
-		act(proto.PutAccept, abi.TypeAck, succeeded)
+		act(proto.PutAccept, wire.TypeAck, succeeded)
 	}
-	act(proto.PutWithdrawn, abi.TypeWithdrawn, e.read)
+	act(proto.PutWithdrawn, wire.TypeWithdrawn, e.read)
 }
 
 // offered is the host that takes an offer, or WITHDRAW.
 func (r *rendezvous) offered(s system, m slot, do func(Event, system)) {
 	e := &s.end[m.channel]
 	in := proto.TakeOffer
-	if m.kind == abi.TypeWithdraw {
+	if m.kind == wire.TypeWithdraw {
 		in = proto.TakeWithdraw
 	}
-	if m.kind == abi.TypeWithdraw && m.id != e.id {
+	if m.kind == wire.TypeWithdraw && m.id != e.id {
 		do(Tau, s) // it is over
 		return
 	}
@@ -137,18 +138,18 @@ func (r *rendezvous) transfers(s system, c int, do func(Event, system)) {
 	switch {
 	case e.send == begun:
 		to.end[c].listed = false
-		r.put(to, c, proto.PutTransfer, abi.TypeIndBegin, waits, do)
+		r.put(to, c, proto.PutTransfer, wire.TypeIndBegin, waits, do)
 	case e.send == cancelled:
 		next := asked
 		if r.impolite {
 			next = withdrawn
 		}
-		r.put(s, c, proto.PutAbort, abi.TypeAbort, next, do)
+		r.put(s, c, proto.PutAbort, wire.TypeAbort, next, do)
 	case e.send == waits && state == proto.StateComplete:
-		r.put(s, c, proto.PutFin, abi.TypeFin, succeeded, do)
+		r.put(s, c, proto.PutFin, wire.TypeFin, succeeded, do)
 	case e.send == waits && !e.listed && s.h2d.len < r.slots:
 		to.end[c].listed = true
-		to.h2d = s.h2d.put(slot{abi.TypeIndList, int8(c), e.id})
+		to.h2d = s.h2d.put(slot{wire.TypeIndList, int8(c), e.id})
 		do(Tau, to)
 	}
 }
