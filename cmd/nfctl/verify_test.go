@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 	"github.com/nfcomms/nfcomms/spec"
 )
 
 // TestVerify: a log that is legal, one that is not, and files that are none.
 func TestVerify(t *testing.T) {
 	l := spec.Log{Window: 4, Limit: 1 << 20, Channels: 64, Mailboxes: 2, Islands: 1}
-	ask := spec.Record{Slot: abi.Slot{Header: uint64(abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, 1, 1, 0))}}
+	ask := spec.Record{Slot: wire.Slot{Header: uint64(wire.MakeHeader(wire.TypeDirect, abi.PayloadSize, 1, 1, 0))}}
 	l.Records = append(l.Records, ask)
 	legal := writeLog(t, &l)
 	l.Records = append(l.Records, ask)

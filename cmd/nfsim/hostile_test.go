@@ -19,6 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
 	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // open shakes hands with the device of a machine, which is closed with it.
@@ -177,7 +178,7 @@ func TestStuckReset(t *testing.T) {
 	for range 20 {
 		status, err := m.Read32(pci.BarRegisters, pci.RegStatus)
 		require.NoError(t, err)
-		require.Equal(t, uint32(pci.StatusBusy|abi.DeviceBooting), status)
+		require.Equal(t, uint32(pci.StatusBusy|wire.DeviceBooting), status)
 	}
 	require.NoError(t, m.Write(vfiouser.RegionConfig, 0x68, vfioclient.Words(uint16(1<<15))))
 	status, err := m.Read32(pci.BarRegisters, pci.RegStatus)

@@ -23,6 +23,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // machine is a PCI device with a client that stands in for a driver in user
@@ -150,7 +151,7 @@ func (m *machine) control(v uint32) error {
 // Area returns the mapped BAR, as far as the device uses it.
 func (m *machine) Area() (unsafe.Pointer, uint64) {
 	base := unsafe.Pointer(&m.bar[0])
-	return base, (*abi.Area)(base).Size
+	return base, (*wire.Area)(base).Size
 }
 
 // Ring writes an island's doorbell register.
@@ -200,6 +201,6 @@ func wordsOf(mem []byte) []uint64 {
 
 // wakeIsland wakes the first island, if it sleeps: the low half of its word is a futex.
 func wakeIsland(area []byte) {
-	word := &(*abi.Area)(unsafe.Pointer(unsafe.SliceData(area))).Island[0].Word
+	word := &(*wire.Area)(unsafe.Pointer(unsafe.SliceData(area))).Island[0].Word
 	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 1, 1)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // settings is the device that the command line asks for.
@@ -24,7 +25,7 @@ type settings struct {
 
 // parseSettings reads the options of the device.
 func parseSettings(o *options) (*settings, error) {
-	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, userMemory: 64 << 30, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries, HostRings: 1, Spin: defaultSpin()}}
+	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, userMemory: 64 << 30, config: firmware.Config{Runs: 1, Eager: wire.EagerEntries, HostRings: 1, Spin: defaultSpin()}}
 	a := o.address()
 	if err := a.Size("bar2", &s.bar, bridge.Limits[uint64]{Min: abi.PageSize, Max: barMax, Power: true}); err != nil {
 		return nil, err

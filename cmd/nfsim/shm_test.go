@@ -17,6 +17,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	_ "github.com/nfcomms/nfcomms/internal/shm"
 	"github.com/nfcomms/nfcomms/internal/spectest"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // shareDevice serves a device of a shape until the test ends, and returns its address.
@@ -24,7 +25,7 @@ func shareDevice(t *testing.T, query string) string {
 	t.Helper()
 	a, err := bridge.ParseAddress("shm:?" + query)
 	require.NoError(t, err)
-	c := firmware.Config{LogFD: -1, Shared: 4, Spin: defaultSpin(), Runs: 1, Eager: abi.EagerEntries}
+	c := firmware.Config{LogFD: -1, Shared: 4, Spin: defaultSpin(), Runs: 1, Eager: wire.EagerEntries}
 	require.NoError(t, c.Parse(a))
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := listenShared(path, 0o600, nil)

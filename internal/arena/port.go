@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Port is the part of a mailbox manager's port that all devices of another process have alike: the

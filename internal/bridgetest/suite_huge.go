@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/pattern"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 var hugeCases = []testCase{
@@ -21,7 +22,7 @@ var hugeCases = []testCase{
 
 // listBytes is what a list of page entries has at most. Lists of runs have far more, also where
 // bytes are copied for the device by parts.
-const listBytes = abi.ListEntries * abi.PageSize
+const listBytes = wire.ListEntries * abi.PageSize
 
 // hugeWraps sends more lists than their numbers count, or of runs, which have far fewer,
 // one run more than one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Config is the shape of a device. Zero fields take the firmware's defaults.
@@ -61,16 +62,16 @@ var memoryNames = [abi.MemoryCount]string{abi.CLS: "cls", abi.CTM: "ctm", abi.IM
 // counts are the options that count something, in the order of the documents.
 func (c *Config) counts() []option[int] {
 	return []option[int]{
-		{"managers", &c.Managers, bridge.Limits[int]{Min: 1, Max: abi.MailboxesMax}},
-		{"islands", &c.Islands, bridge.Limits[int]{Min: 1, Max: abi.IslandsMax}},
+		{"managers", &c.Managers, bridge.Limits[int]{Min: 1, Max: wire.MailboxesMax}},
+		{"islands", &c.Islands, bridge.Limits[int]{Min: 1, Max: wire.IslandsMax}},
 		{"microengines", &c.Microengines, bridge.Limits[int]{Min: 1, Max: partsMax}},
 		{"contexts", &c.Contexts, bridge.Limits[int]{Min: 1, Max: partsMax}},
 		{"channels", &c.Channels, bridge.Limits[int]{Min: abi.TargetFirst, Max: abi.ChannelsMax}},
-		{"slots", &c.Slots, bridge.Limits[int]{Min: abi.SlotsMin, Max: abi.SlotsMax, Power: true}},
-		{"window", &c.Window, bridge.Limits[int]{Min: 1, Max: abi.WindowMax, Power: true}},
-		{"engines", &c.Engines, bridge.Limits[int]{Min: 0, Max: abi.IslandsMax}},
+		{"slots", &c.Slots, bridge.Limits[int]{Min: wire.SlotsMin, Max: wire.SlotsMax, Power: true}},
+		{"window", &c.Window, bridge.Limits[int]{Min: 1, Max: wire.WindowMax, Power: true}},
+		{"engines", &c.Engines, bridge.Limits[int]{Min: 0, Max: wire.IslandsMax}},
 		{"runs", &c.Runs, bridge.Limits[int]{Min: 0, Max: 1}},
-		{"eager", &c.Eager, bridge.Limits[int]{Min: 0, Max: abi.EagerEntries}},
+		{"eager", &c.Eager, bridge.Limits[int]{Min: 0, Max: wire.EagerEntries}},
 		{"lone", &c.Lone, bridge.Limits[int]{Min: 0, Max: 1}},
 		{"busy", &c.Busy, bridge.Limits[int]{Min: 0, Max: math.MaxInt32}},
 	}

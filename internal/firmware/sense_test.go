@@ -11,13 +11,14 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // worst waits until the worst level that the heartbeat carries is the one wanted.
 func worst(t *testing.T, i *firmware.Instance, want abi.Level) {
 	t.Helper()
 	base, _ := i.Area()
-	word := &(*abi.Area)(base).Heartbeat.Payload[2]
+	word := &(*wire.Area)(base).Heartbeat.Payload[2]
 	require.Eventually(t, func() bool {
 		return abi.Diagnostic(atomic.LoadUint64(word)).Worst() == want
 	}, time.Minute, time.Millisecond)

@@ -20,6 +20,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // background stands for "no context".
@@ -218,8 +219,8 @@ func (d *Device) readInfo() error {
 		Epoch: i.Epoch, Channels: int(i.Channels), Mailboxes: int(i.Mailboxes), Islands: int(i.Islands),
 		Slots: int(i.Slots), Contexts: int(i.Contexts), ReadManagers: int(i.ReadManagers),
 		WriteManagers: int(i.WriteManagers), Window: int(i.Window), MaxTransfer: i.MaxTransfer,
-		Beat: time.Duration(i.BeatMS) * time.Millisecond, CanLoad: i.Capabilities&abi.CapLoad != 0,
-		Runs: i.Capabilities&abi.CapRuns != 0, Board: withVectors(d.board, int(i.Vectors)),
+		Beat: time.Duration(i.BeatMS) * time.Millisecond, CanLoad: i.Capabilities&wire.CapLoad != 0,
+		Runs: i.Capabilities&wire.CapRuns != 0, Board: withVectors(d.board, int(i.Vectors)),
 	})
 	return nil
 }

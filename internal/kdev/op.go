@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
 	"github.com/nfcomms/nfcomms/internal/region"
 	"github.com/nfcomms/nfcomms/internal/stamp"

@@ -20,6 +20,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/internal/proto/talk"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // talker plays conversations to a host that is reached through the fake module:
@@ -32,7 +33,7 @@ type talker struct {
 	ch      bridge.Channel
 	loop    bridge.Channel // a loopback of the same mailbox
 	id      uint32         // the channel's number on the device
-	said    chan abi.Slot  // of the host on the channel
+	said    chan wire.Slot // of the host on the channel
 	calls   [2]*talkCall   // under way, by direction
 	close   chan error     // of closes under way
 	shuts   bool           // a close of the d2h half is under way
@@ -111,9 +112,9 @@ func eager(c *talk.Conversation) int {
 func asksBack(c *talk.Conversation) bool {
 	moves := false
 	for _, s := range c.Steps {
-		if t := abi.Header(s.Slot.Header).Type(); s.Kind == talk.HostPuts && (t == abi.TypeDirect || t == abi.TypeIndBegin) {
-			moves = t == abi.TypeIndBegin
-		} else if s.Kind == talk.HostPuts && t == abi.TypeWithdraw && moves {
+		if t := wire.Header(s.Slot.Header).Type(); s.Kind == talk.HostPuts && (t == wire.TypeDirect || t == wire.TypeIndBegin) {
+			moves = t == wire.TypeIndBegin
+		} else if s.Kind == talk.HostPuts && t == wire.TypeWithdraw && moves {
 			return true
 		}
 	}
@@ -136,20 +137,20 @@ func newTalker(t *testing.T, o *talk.Open, eager int, stall time.Duration) *talk
 	require.NoError(t, err)
 	p.id = uint32(process.First)
 	s.SetHooks(scripted.Hooks{
-		Give: func(m abi.Slot) []abi.Slot {
-			if c := m.Control(); abi.Header(m.Header).Channel() == abi.TargetControl && c.Op == abi.ControlOpen {
+		Give: func(m wire.Slot) []wire.Slot {
+			if c := m.Control(); wire.Header(m.Header).Channel() == abi.TargetControl && c.Op == wire.ControlOpen {
 				c.A, c.B, c.C = o.Next[abi.H2D], o.Next[abi.D2H], o.Generation
 			}
-			return []abi.Slot{m}
+			return []wire.Slot{m}
 		},
-		Mailbox: func(m *abi.Slot, own int) int {
-			if abi.Header(m.Header).Channel() == abi.TargetControl {
+		Mailbox: func(m *wire.Slot, own int) int {
+			if wire.Header(m.Header).Channel() == abi.TargetControl {
 				return own
 			}
 			return abi.TargetLoopback // also what belongs to another
 		},
-		Take: func(m *abi.Slot) bool {
-			if abi.Header(m.Header).Channel() != p.id {
+		Take: func(m *wire.Slot) bool {
+			if wire.Header(m.Header).Channel() != p.id {
 				return true
 			}
 			p.said <- *m
@@ -170,9 +171,9 @@ func (p *talker) step(s *talk.Step) error {
 		return p.hear(&s.Slot)
 	case talk.DevicePuts:
 		m := s.Slot
-		h := abi.Header(m.Header)
+		h := wire.Header(m.Header)
 		if h.Channel() == talk.Channel {
-			m.Header = uint64(abi.MakeHeader(h.Type(), h.Length(), h.Epoch(), h.Sequence(), p.id))
+			m.Header = uint64(wire.MakeHeader(h.Type(), h.Length(), h.Epoch(), h.Sequence(), p.id))
 		}
 		dropped := p.dev.Stats().Dropped
 		p.s.Inject(m)
@@ -194,51 +195,51 @@ func (p *talker) call(d abi.Direction, f func(c *talkCall) error) {
 
 // begin makes the call that a slot of the host follows from, if it is not one
 // under way, or lets that one continue.
-func (p *talker) begin(m *abi.Slot) {
-	h := abi.Header(m.Header)
+func (p *talker) begin(m *wire.Slot) {
+	h := wire.Header(m.Header)
 	switch h.Type() {
-	case abi.TypeDirect:
+	case wire.TypeDirect:
 		p.moves = false
 		message := slices.Clone(m.Bytes()[:h.Length()])
 		p.send(func(ctx context.Context) error { return p.ch.Send(ctx, message) },
 			func(context.Context) (bool, error) { return p.ch.TrySend(message, p.wake) })
 	case abi.TypeIndBegin:
 		p.sendInd(m.Begin())
-	case abi.TypeEager:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeEager:
+		if h.Length()&wire.ListD2H != 0 {
 			data := p.buffer(m.Eager().Size)
 			p.call(abi.D2H, func(c *talkCall) error { return p.ch.ReceiveInd(c.ctx, data) })
 		} else {
 			p.sendInd(m.Begin())
 			p.moves = false
 		}
-	case abi.TypeIndList:
-		if h.Length()&abi.ListD2H != 0 {
+	case wire.TypeIndList:
+		if h.Length()&wire.ListD2H != 0 {
 			p.receiveInd()
 		}
-	case abi.TypeAck:
+	case wire.TypeAck:
 		p.receive()
 		p.calls[abi.D2H].decide <- nil
-	case abi.TypeError:
+	case wire.TypeError:
 		p.receiveInd()
 		p.calls[abi.D2H].decide <- errLeft
-	case abi.TypeFin:
+	case wire.TypeFin:
 		if m.Note().Direction == uint32(abi.D2H) {
 			p.receiveInd()
 			p.calls[abi.D2H].decide <- nil
 		}
-	case abi.TypeWithdraw:
+	case wire.TypeWithdraw:
 		if d := abi.Direction(m.Note().Direction); d == abi.D2H || !p.moves { // else the audit asks it back
 			p.calls[d].cancel()
 		}
-	case abi.TypeAbort:
+	case wire.TypeAbort:
 		if c := p.calls[m.Note().Direction&1]; c != nil {
 			c.cancel()
 		}
-	case abi.TypeOffer:
+	case wire.TypeOffer:
 		p.armed = true
 		require.NoError(p, p.ch.Arm(abi.H2D, p.wake))
-	case abi.TypeClose:
+	case wire.TypeClose:
 		if !p.shuts {
 			how := map[uint32]func() error{1: p.ch.CloseSend, 2: p.ch.CloseReceive, 3: p.ch.Close}[m.Close().Halves]
 			go func() { p.close <- how() }()
@@ -257,7 +258,7 @@ func (p *talker) buffer(size uint64) []byte {
 }
 
 // sendInd begins a transfer to the device.
-func (p *talker) sendInd(b *abi.Begin) {
+func (p *talker) sendInd(b *wire.Begin) {
 	p.moves = true
 	data := p.buffer(b.Size)
 	whole := p.ch.SendInd
@@ -322,21 +323,21 @@ func (p *talker) does(what string) error {
 }
 
 // hear compares the next slot of the host with what it must be.
-func (p *talker) hear(want *abi.Slot) error {
+func (p *talker) hear(want *wire.Slot) error {
 	select {
 	case got := <-p.said:
-		w, g := abi.Header(want.Header), abi.Header(got.Header)
-		placed := w.Type() == abi.TypeIndBegin || w.Type() == abi.TypeEager // the length depends on where the buffer begins
+		w, g := wire.Header(want.Header), wire.Header(got.Header)
+		placed := w.Type() == wire.TypeIndBegin || w.Type() == wire.TypeEager // the length depends on where the buffer begins
 		if w.Type() != g.Type() || w.Sequence() != g.Sequence() || !placed && w.Length() != g.Length() {
 			return fmt.Errorf("the host put %v, not %v", &got, want)
 		}
-		if g.Type() == abi.TypeFin {
+		if g.Type() == wire.TypeFin {
 			return p.ends(abi.Direction(got.Note().Direction), nil)
 		}
-		if g.Type() == abi.TypeAck {
+		if g.Type() == wire.TypeAck {
 			return p.ends(abi.D2H, nil)
 		}
-		if g.Type() == abi.TypeError {
+		if g.Type() == wire.TypeError {
 			return p.ends(abi.D2H, errLeft)
 		}
 		return nil
@@ -366,7 +367,7 @@ func (p *talker) ends(d abi.Direction, want error) error {
 }
 
 // fails requires that the call that a record is about ends with its status.
-func (p *talker) fails(a *abi.Ack) error {
+func (p *talker) fails(a *wire.Ack) error {
 	err, called := p.ended(abi.Direction(a.Direction))
 	if errors.Is(err, context.Canceled) { // it crossed the record
 		return nil
@@ -441,8 +442,8 @@ func (p *talker) concludes(s *talk.Step, dropped uint64) error {
 		if err := p.leaves(bridge.ErrSizeMismatch, bridge.ErrKindMismatch, bridge.ErrWithdrawn); err != nil {
 			return err
 		}
-		p.size, p.message = 0, abi.Header(s.Slot.Header).Type() == abi.TypeDirect
-		if abi.Header(s.Slot.Header).Type() == abi.TypeIndBegin {
+		p.size, p.message = 0, wire.Header(s.Slot.Header).Type() == wire.TypeDirect
+		if wire.Header(s.Slot.Header).Type() == wire.TypeIndBegin {
 			p.size = s.Slot.Begin().Size
 		}
 	case proto.EventReady:

@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/kdev/umod"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // scriptedModule is a fake module over a scripted device.
@@ -60,12 +61,12 @@ func TestWrongReplies(t *testing.T) {
 			ch, err := dev.Subscribe(patience(t), abi.TargetLoopback)
 			require.NoError(t, err)
 			seen := -1
-			s.SetHooks(scripted.Hooks{Give: func(m abi.Slot) []abi.Slot {
+			s.SetHooks(scripted.Hooks{Give: func(m wire.Slot) []wire.Slot {
 				if !w.Match(&m) {
-					return []abi.Slot{m}
+					return []wire.Slot{m}
 				}
 				if seen++; seen != w.Nth {
-					return []abi.Slot{m}
+					return []wire.Slot{m}
 				}
 				return w.Alter(nil, m, nil)
 			}})

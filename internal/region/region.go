@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // Most is how many regions a device has at once.

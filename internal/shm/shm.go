@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/arena"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
 	"github.com/nfcomms/nfcomms/internal/region"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func init() { bridge.Register("shm", open) }
@@ -133,7 +133,7 @@ func (p *port) use(l *link) error {
 // Ring wakes an island: the low half of its area word is a futex of both processes.
 func (p *port) Ring(island int) {
 	base, _ := p.Area()
-	word := unsafe.Pointer(&(*abi.Area)(base).Island[island].Word)
+	word := unsafe.Pointer(&(*wire.Area)(base).Island[island].Word)
 	const wake = 1
 	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(word), wake, 1)
 }

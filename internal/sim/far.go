@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Times of a node that does not answer, when a host comes, or to what ends a call.
@@ -91,7 +92,7 @@ func (p *farPort) Restart(ctx context.Context) error {
 		return bridge.Error(status)
 	}
 	begin := time.Now()
-	for way := begin; atomic.LoadUint32(&(*abi.Area)(p.area).State) != abi.DeviceReady; time.Sleep(answerLook) {
+	for way := begin; atomic.LoadUint32(&(*wire.Area)(p.area).State) != wire.DeviceReady; time.Sleep(answerLook) {
 		now := time.Now()
 		if p.way() {
 			way = now

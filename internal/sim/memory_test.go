@@ -20,6 +20,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // literal is in memory that is read-only.
@@ -32,7 +33,7 @@ func wantDMA(t *testing.T, err error, mem []byte, good int, runs bool) {
 	require.ErrorIs(t, err, bridge.ErrDMA)
 	require.ErrorAs(t, err, &where)
 	bad := good / os.Getpagesize()
-	list, entry := bad/abi.ListEntries, bad%abi.ListEntries
+	list, entry := bad/wire.ListEntries, bad%wire.ListEntries
 	if runs {
 		list, entry = 0, 0
 	}
@@ -138,7 +139,7 @@ func TestRoundsRepeat(t *testing.T) {
 		ch := pair(ctx, t, dev, "loopback", 0)
 		for i := range uint64(3) {
 			require.ErrorIs(t, ch.SendInd(ctx, make([]byte, 128<<10)), bridge.ErrDMA)
-			require.Equal(t, (i+1)*abi.RepeatsMax, ch.Stats().Repeated)
+			require.Equal(t, (i+1)*wire.RepeatsMax, ch.Stats().Repeated)
 			require.NoError(t, ch.Send(ctx, []byte("on")))
 			_, err := ch.Receive(ctx, make([]byte, 56))
 			require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // defaultSpin is zero on a single processor, where spinning only delays the
@@ -59,7 +59,7 @@ type options struct {
 // parse reads the options of a "sim:" address. Errors wrap bridge.ErrOption
 // for an unknown name and bridge.ErrInvalid for a value that cannot be.
 func parse(a bridge.Address) (o options, err error) {
-	o.shape = firmware.Config{Spin: defaultSpin(), Runs: 1, Eager: abi.EagerEntries, Lone: 1, LogFD: -1}
+	o.shape = firmware.Config{Spin: defaultSpin(), Runs: 1, Eager: wire.EagerEntries, Lone: 1, LogFD: -1}
 	if a.Path != "" {
 		return o, fmt.Errorf("sim takes no path: %w", bridge.ErrInvalid)
 	}

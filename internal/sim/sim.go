@@ -117,7 +117,7 @@ func (p *port) Area() (unsafe.Pointer, uint64) {
 // Ring wakes an island: the low half of its area word is a futex.
 func (p *port) Ring(island int) {
 	base, _ := p.Area()
-	word := unsafe.Pointer(&(*abi.Area)(base).Island[island].Word)
+	word := unsafe.Pointer(&(*wire.Area)(base).Island[island].Word)
 	const wakePrivate = 1 | 128
 	unix.Syscall(unix.SYS_FUTEX, uintptr(word), wakePrivate, 1)
 }

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Layer is a part of a call's way. The time of a call is the sum of its layers.
@@ -198,17 +198,17 @@ func (r *Record) within(seen, now meter.Instant) meter.Instant {
 
 // Saw notes that a message of the device was taken from the ring. The clock is read for a caller that
 // sleeps; one that polls has the message when it runs on. Any goroutine.
-func (r *Record) Saw(s *abi.Slot, sleeps bool) {
+func (r *Record) Saw(s *wire.Slot, sleeps bool) {
 	if sleeps {
 		r.seen.Store(uint64(meter.Now()))
 	} else {
 		take(&r.seen) // that of an earlier one
 	}
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeAck, abi.TypeDone:
+	switch wire.Header(s.Header).Type() {
+	case wire.TypeAck, wire.TypeDone:
 		a := s.Ack()
 		r.began.Store(a.BeginNS)
-		if a.State == abi.StateReady {
+		if a.State == wire.StateReady {
 			r.met.Store(a.NowNS)
 		} else {
 			r.done.Store(a.NowNS)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/meter"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // far is what the device's clock shows when the host's shows 0.
@@ -139,9 +140,9 @@ func TestUnknownClock(t *testing.T) {
 // TestPolling: a caller that polls has the answer when it runs on; only for one that sleeps the
 // time of that is known, and a wake-up.
 func TestPolling(t *testing.T) {
-	var s abi.Slot
-	s.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 0, 1, 1))
-	*s.Ack() = abi.Ack{State: abi.StateConsumed, BeginNS: 5, NowNS: 7}
+	var s wire.Slot
+	s.Header = uint64(wire.MakeHeader(wire.TypeAck, abi.PayloadSize, 0, 1, 1))
+	*s.Ack() = wire.Ack{State: wire.StateConsumed, BeginNS: 5, NowNS: 7}
 	for _, sleeps := range []bool{false, true} {
 		var c Context
 		c.Begin()
@@ -175,11 +176,11 @@ func TestSleepThenPoll(t *testing.T) {
 	c.Begin()
 	r := &c.Record
 	r.Sent()
-	var s abi.Slot
-	s.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 0, 1, 1))
-	*s.Ack() = abi.Ack{State: abi.StateReady, BeginNS: uint64(r.last), NowNS: uint64(r.last)}
+	var s wire.Slot
+	s.Header = uint64(wire.MakeHeader(wire.TypeAck, abi.PayloadSize, 0, 1, 1))
+	*s.Ack() = wire.Ack{State: wire.StateReady, BeginNS: uint64(r.last), NowNS: uint64(r.last)}
 	r.Saw(&s, true)
-	*s.Ack() = abi.Ack{State: abi.StateDone, BeginNS: uint64(r.last), NowNS: uint64(meter.Now())}
+	*s.Ack() = wire.Ack{State: wire.StateDone, BeginNS: uint64(r.last), NowNS: uint64(meter.Now())}
 	r.Saw(&s, false)
 	require.Zero(t, r.seen.Load())
 	r.Answered()
@@ -213,11 +214,11 @@ func TestRecord(t *testing.T) {
 	r := Of(c.Of(t.Context()))
 	require.Same(t, &c.Record, r)
 	r.Sent()
-	var s abi.Slot
-	s.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 0, 1, 1))
-	*s.Ack() = abi.Ack{State: abi.StateReady, BeginNS: 5, NowNS: 6}
+	var s wire.Slot
+	s.Header = uint64(wire.MakeHeader(wire.TypeAck, abi.PayloadSize, 0, 1, 1))
+	*s.Ack() = wire.Ack{State: wire.StateReady, BeginNS: 5, NowNS: 6}
 	r.Saw(&s, true)
-	*s.Ack() = abi.Ack{State: abi.StateDone, BeginNS: 5, NowNS: 7}
+	*s.Ack() = wire.Ack{State: wire.StateDone, BeginNS: 5, NowNS: 7}
 	r.Saw(&s, true)
 	r.Answered()
 	r.Lap(Return)

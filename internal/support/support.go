@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // BackEnd is a column of the table: what the scheme of an address opens.

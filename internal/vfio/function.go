@@ -52,7 +52,7 @@ func (c *conn) identify() error {
 		}
 	}
 	switch id, version, firmware := is[0], is[1], is[2]; {
-	case id != abi.Magic || version>>16 != pci.Major:
+	case id != wire.Magic || version>>16 != pci.Major:
 		err = fmt.Errorf("%w: id %#x, register interface %d.%d: this driver knows %d.x",
 			bridge.ErrABI, id, version>>16, version&0xffff, pci.Major)
 	case firmware>>16 != abi.Major:

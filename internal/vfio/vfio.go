@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/pci"
 	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func init() { bridge.Register(scheme, open) }

@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Options adjusts a module. The zero value is valid.
@@ -225,10 +226,10 @@ func (f *File) info(i *uapi.Info) syscall.Errno {
 	d := f.module.Device().Info()
 	var capabilities uint32
 	if d.CanLoad {
-		capabilities = abi.CapLoad
+		capabilities = wire.CapLoad
 	}
 	if d.Runs {
-		capabilities |= abi.CapRuns
+		capabilities |= wire.CapRuns
 	}
 	*i = uapi.Info{
 		Size: i.Size, UAPI: uapi.UAPIMajor<<16 | uapi.UAPIMinor, ABI: uint32(d.Major<<16 | d.Minor), Epoch: d.Epoch,

@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Shape is what the SHAPE registers say of the next epoch. Zero: as the device
@@ -280,7 +281,7 @@ func (d *Device) WriteRegion(index int, offset uint64, p []byte) error {
 // looked before this one came: on a bus what it reads back would have waited for the write.
 func (d *Device) store(offset uint64, p []byte) error {
 	err := d.bus.Store(offset, p)
-	for island := range abi.IslandsMax {
+	for island := range wire.IslandsMax {
 		d.ring(island)
 	}
 	return err

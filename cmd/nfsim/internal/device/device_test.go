@@ -14,6 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func TestBadOptions(t *testing.T) {
@@ -101,32 +102,32 @@ func TestEpochs(t *testing.T) {
 		require.NoError(t, err)
 		return v
 	}
-	state(abi.DeviceOff)
+	state(wire.DeviceOff)
 	require.Zero(t, magic())
 	r.boot()
-	state(abi.DeviceReady | pci.StatusDMA)
+	state(wire.DeviceReady | pci.StatusDMA)
 	require.EqualValues(t, 1, r.reg(pci.RegEpoch))
-	require.EqualValues(t, abi.Magic, magic())
+	require.EqualValues(t, wire.Magic, magic())
 	r.command(2) // no bus master
-	state(abi.DeviceReady)
+	state(wire.DeviceReady)
 	r.command(6)
-	state(abi.DeviceReady | pci.StatusDMA)
+	state(wire.DeviceReady | pci.StatusDMA)
 	r.control(pci.ControlQuiesce)
-	state(abi.DeviceReady)
+	state(wire.DeviceReady)
 	require.EqualValues(t, pci.ControlQuiesce, r.reg(pci.RegControl))
 	r.control(pci.ControlReset)
-	state(abi.DeviceReady | pci.StatusDMA)
+	state(wire.DeviceReady | pci.StatusDMA)
 	require.EqualValues(t, 2, r.reg(pci.RegEpoch))
 	require.NoError(t, r.Reset()) // of the bus
-	state(abi.DeviceOff)
+	state(wire.DeviceOff)
 	require.Zero(t, r.reg(pci.RegEpoch))
 	require.Zero(t, magic())
 	r.control(pci.ControlQuiesce) // of nothing
-	state(abi.DeviceOff)
+	state(wire.DeviceOff)
 	r.boot()
 	require.EqualValues(t, 3, r.reg(pci.RegEpoch))
 	require.NoError(t, r.Write(vfiouser.RegionConfig, 0x68, vfioclient.Words(uint16(1<<15)))) // function level
-	state(abi.DeviceOff)
+	state(wire.DeviceOff)
 	var control [2]byte
 	require.NoError(t, r.Read(vfiouser.RegionConfig, 0x68, control[:]))
 	require.Zero(t, control)
@@ -155,7 +156,7 @@ func TestRefusedShapes(t *testing.T) {
 		r.setReg(c.at, c.v)
 		r.control(pci.ControlReset)
 		require.EqualValues(t, c.status, r.reg(pci.RegShapeStatus), "%#x = %d", c.at, c.v)
-		require.EqualValues(t, abi.DeviceOff, r.reg(pci.RegStatus))
+		require.EqualValues(t, wire.DeviceOff, r.reg(pci.RegStatus))
 		require.Zero(t, r.reg(pci.RegEpoch))
 		r.setReg(c.at, 0)
 	}
@@ -207,20 +208,20 @@ func TestWatchdog(t *testing.T) {
 	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		r.setReg(pci.RegHostBeat, 1)
 	}
-	require.EqualValues(t, abi.DeviceReady|pci.StatusDMA, r.reg(pci.RegStatus))
+	require.EqualValues(t, wire.DeviceReady|pci.StatusDMA, r.reg(pci.RegStatus))
 	start := time.Now()
 	r.until("the watchdog", func() bool { return r.reg(pci.RegStatus)&pci.StatusWatchdog != 0 })
 	require.Greater(t, time.Since(start), 500*time.Millisecond)
 	r.until("not busy", func() bool { return r.reg(pci.RegStatus)&pci.StatusBusy == 0 })
 	r.fired(bell)
-	require.EqualValues(t, abi.DeviceOff|pci.StatusWatchdog, r.reg(pci.RegStatus))
+	require.EqualValues(t, wire.DeviceOff|pci.StatusWatchdog, r.reg(pci.RegStatus))
 	v, err := r.Read32(pci.BarMailboxes, 0)
 	require.NoError(t, err)
 	require.Zero(t, v, "the area of an epoch that is over")
 	require.EqualValues(t, 1000, r.reg(pci.RegWatchdog))
 	r.setReg(pci.RegWatchdog, 0)
 	r.boot()
-	require.EqualValues(t, abi.DeviceReady|pci.StatusDMA, r.reg(pci.RegStatus))
+	require.EqualValues(t, wire.DeviceReady|pci.StatusDMA, r.reg(pci.RegStatus))
 }
 
 // TestVanish: registers read as ones and take nothing, until the client has
@@ -233,7 +234,7 @@ func TestVanish(t *testing.T) {
 	r.setReg(pci.RegControl, pci.ControlReset)
 	require.Equal(t, ^uint32(0), r.reg(pci.RegStatus))
 	r.dev.PowerOff()
-	require.EqualValues(t, abi.Magic, r.reg(pci.RegID))
+	require.EqualValues(t, wire.Magic, r.reg(pci.RegID))
 	require.EqualValues(t, 1, r.dev.Epochs())
 }
 
@@ -254,7 +255,7 @@ func TestFakeRemoval(t *testing.T) {
 	require.NoError(t, r.dev.ReadRegion(vfiouser.RegionConfig, command, word[:]))
 	require.Zero(t, word[0]&master)
 	r.dev.PowerOff()
-	require.EqualValues(t, abi.Magic, r.reg(pci.RegID))
+	require.EqualValues(t, wire.Magic, r.reg(pci.RegID))
 }
 
 // TestPowerOff forgets what a client set up.

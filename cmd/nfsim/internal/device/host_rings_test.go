@@ -14,6 +14,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	. "github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // ownRings is a host whose rings are in memory of its own, beside a device's BAR.
@@ -37,11 +38,11 @@ func newOwnRings(t *testing.T, posted bool) *ownRings {
 	require.NoError(t, r.MapDMA(there, 1<<16, 0, Readable|Writable, fd))
 	r.boot()
 	h := &ownRings{rig: r, mem: mem}
-	hello := abi.Slot{Payload: [7]uint64(h.area(64+8, 7))}
-	require.NotZero(t, hello.Hello().Capabilities&abi.CapHostRings)
+	hello := wire.Slot{Payload: [7]uint64(h.area(64+8, 7))}
+	require.NotZero(t, hello.Hello().Capabilities&wire.CapHostRings)
 	h.write(48, there)
 	h.write(128+8, hello.Payload[:]...)
-	h.write(128, uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, 1, 0, 0)))
+	h.write(128, uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, 1, 0, 0)))
 	return h
 }
 
@@ -78,16 +79,16 @@ func (h *ownRings) setOwn(at, word uint64) {
 }
 
 // publish puts a message on the control channel.
-func (h *ownRings) publish(typ abi.Type, sequence uint16, payload [7]uint64) {
+func (h *ownRings) publish(typ wire.Type, sequence uint16, payload [7]uint64) {
 	h.t.Helper()
-	at := h.area(24, 1)[0] + abi.MailboxSize + h.put%16*abi.SlotSize
+	at := h.area(24, 1)[0] + wire.MailboxSize + h.put%16*wire.SlotSize
 	h.write(at+8, payload[:]...)
-	h.write(at, uint64(abi.MakeHeader(typ, abi.PayloadSize, 1, sequence, 0).WithPhase((h.put/16+1)&1)))
+	h.write(at, uint64(wire.MakeHeader(typ, abi.PayloadSize, 1, sequence, 0).WithPhase((h.put/16+1)&1)))
 	h.put++
 }
 
 // say publishes a message and rings if the island sleeps.
-func (h *ownRings) say(typ abi.Type, sequence uint16, payload [7]uint64) {
+func (h *ownRings) say(typ wire.Type, sequence uint16, payload [7]uint64) {
 	h.t.Helper()
 	h.publish(typ, sequence, payload)
 	if h.own(64) == 1 {
@@ -96,10 +97,10 @@ func (h *ownRings) say(typ abi.Type, sequence uint16, payload [7]uint64) {
 }
 
 // hear takes the next message.
-func (h *ownRings) hear() (m abi.Slot) {
+func (h *ownRings) hear() (m wire.Slot) {
 	h.t.Helper()
-	at := abi.HostAreaSize + h.took%16*abi.SlotSize
-	h.until("a message", func() bool { return abi.Header(h.own(at)).Phase() == (h.took/16+1)&1 })
+	at := wire.HostAreaSize + h.took%16*wire.SlotSize
+	h.until("a message", func() bool { return wire.Header(h.own(at)).Phase() == (h.took/16+1)&1 })
 	m.Header = h.own(at)
 	for i := range m.Payload {
 		m.Payload[i] = h.own(at + 8*uint64(i+1))
@@ -115,22 +116,22 @@ func TestRingsOfTheHost(t *testing.T) {
 	for _, posted := range []bool{false, true} {
 		h := newOwnRings(t, posted)
 		for id := range uint16(50) {
-			var request, done abi.Slot
-			*request.Control() = abi.Control{Op: abi.ControlMemory, Request: uint32(id) + 1, A: abi.EMEM}
-			h.say(abi.TypeDirect, id+1, request.Payload)
+			var request, done wire.Slot
+			*request.Control() = wire.Control{Op: wire.ControlMemory, Request: uint32(id) + 1, A: abi.EMEM}
+			h.say(wire.TypeDirect, id+1, request.Payload)
 			ack := h.hear()
-			require.Equal(t, abi.TypeAck, abi.Header(ack.Header).Type())
+			require.Equal(t, wire.TypeAck, wire.Header(ack.Header).Type())
 			reply := h.hear()
-			require.Equal(t, abi.TypeDirect, abi.Header(reply.Header).Type())
+			require.Equal(t, wire.TypeDirect, wire.Header(reply.Header).Type())
 			require.Equal(t, request.Control().Request, reply.Control().Request)
-			*done.Ack() = abi.Ack{Transaction: uint64(id) + 1, State: abi.StateConsumed, Direction: uint32(abi.D2H)}
-			h.say(abi.TypeAck, id+1, done.Payload)
+			*done.Ack() = wire.Ack{Transaction: uint64(id) + 1, State: wire.StateConsumed, Direction: uint32(abi.D2H)}
+			h.say(wire.TypeAck, id+1, done.Payload)
 		}
 		h.until("the counter", func() bool { return h.own(64+16*64) == h.put })
-		h.until("a heartbeat", func() bool { return abi.Header(h.own(0)).Type() == abi.TypeHeartbeat })
+		h.until("a heartbeat", func() bool { return wire.Header(h.own(0)).Type() == wire.TypeHeartbeat })
 		mailbox := h.area(24, 1)[0]
 		require.Zero(t, h.area(mailbox, 1)[0], "h2d_head of the BAR")
-		require.Zero(t, h.area(mailbox+abi.MailboxSize+16*abi.SlotSize, 1)[0], "d2h of the BAR")
+		require.Zero(t, h.area(mailbox+wire.MailboxSize+16*wire.SlotSize, 1)[0], "d2h of the BAR")
 		require.Zero(t, h.reg(pci.RegDMAFaults))
 	}
 }
@@ -139,7 +140,7 @@ func TestRingsOfTheHost(t *testing.T) {
 func (h *ownRings) mute(faults uint32) {
 	h.t.Helper()
 	clear(h.mem)
-	h.publish(abi.TypeDirect, 1, [7]uint64{uint64(abi.ControlMemory) | 1<<32, uint64(abi.EMEM)})
+	h.publish(wire.TypeDirect, 1, [7]uint64{uint64(wire.ControlMemory) | 1<<32, uint64(abi.EMEM)})
 	h.setReg(pci.RegDoorbell, 1)
 	beat := h.dev.Bus().Stats().BytesWritten
 	for range 5 { // intervals of the heartbeat, of which none comes

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Limits of registers.
@@ -46,7 +47,7 @@ func (d *Device) readRegister(at uint32) uint32 {
 	defer d.mu.Unlock()
 	switch at {
 	case pci.RegID:
-		return abi.Magic
+		return wire.Magic
 	case pci.RegVersion:
 		return cmp.Or(d.options.Version, pci.Major<<16|pci.Minor)
 	case pci.RegABI:
@@ -86,15 +87,15 @@ func (d *Device) readRegister(at uint32) uint32 {
 
 // statusLocked computes STATUS. Must hold mu.
 func (d *Device) statusLocked() uint32 {
-	status := uint32(abi.DeviceOff)
+	status := uint32(wire.DeviceOff)
 	switch {
 	case d.running != nil:
-		status = abi.DeviceReady
+		status = wire.DeviceReady
 		if !d.regs.fenced && d.config.master() {
 			status |= pci.StatusDMA
 		}
 	case d.regs.booting:
-		status = abi.DeviceBooting
+		status = wire.DeviceBooting
 	}
 	if d.regs.busy {
 		status |= pci.StatusBusy
@@ -107,7 +108,7 @@ func (d *Device) statusLocked() uint32 {
 
 // writeRegister takes a word; what cannot be written keeps its value.
 func (d *Device) writeRegister(at, v uint32) {
-	if at >= pci.RegDoorbell && at < pci.RegDoorbell+4*abi.IslandsMax {
+	if at >= pci.RegDoorbell && at < pci.RegDoorbell+4*wire.IslandsMax {
 		d.ring(int(at-pci.RegDoorbell) / 4)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // kept is how many messages are remembered to be said again.
@@ -115,7 +116,7 @@ func (d *Device) shapeOf(want device.Shape) scripted.Shape {
 
 // strike counts an event for every fault that looks at it, and returns those
 // that strike.
-func (d *Device) strike(e event, m *abi.Slot) (due []*fault) {
+func (d *Device) strike(e event, m *wire.Slot) (due []*fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range d.plan.faults {

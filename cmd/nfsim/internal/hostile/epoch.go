@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // epoch is one epoch of the device. Its hooks are called with the script's lock
@@ -24,7 +25,7 @@ type epoch struct {
 
 	flips sync.Once
 	hung  atomic.Bool
-	said  []abi.Slot // the last messages to the host
+	said  []wire.Slot // the last messages to the host
 	late  []echo
 }
 
@@ -51,7 +52,7 @@ func (l *epoch) Close() *firmware.Computing {
 }
 
 // take sees a message of the host; a device that hangs, or loses it, does not.
-func (l *epoch) take(m *abi.Slot) bool {
+func (l *epoch) take(m *wire.Slot) bool {
 	if l.hung.Load() {
 		return false
 	}
@@ -82,7 +83,7 @@ func (l *epoch) head(head uint64) uint64 {
 }
 
 // rewrite changes a message whose slot is out already.
-func (l *epoch) rewrite(m *abi.Slot) bool {
+func (l *epoch) rewrite(m *wire.Slot) bool {
 	if len(l.dev.strike(onPublished, m)) == 0 {
 		return false
 	}
@@ -96,8 +97,8 @@ func (l *epoch) rewrite(m *abi.Slot) bool {
 }
 
 // give returns what is published in place of a message.
-func (l *epoch) give(m abi.Slot) []abi.Slot {
-	out, altered := []abi.Slot{m}, false
+func (l *epoch) give(m wire.Slot) []wire.Slot {
+	out, altered := []wire.Slot{m}, false
 	for _, f := range l.dev.strike(onMessage, &m) {
 		if f.wrong == "" {
 			l.misbehave(f.name)

@@ -10,18 +10,19 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // TestLiesRepeat: the same seed makes the same of the same messages.
 func TestLiesRepeat(t *testing.T) {
-	lies := func(seed uint64) (all [][]abi.Slot) {
+	lies := func(seed uint64) (all [][]wire.Slot) {
 		p, err := Parse("random@2+3")
 		require.NoError(t, err)
 		l := &epoch{dev: New(p, seed, scripted.Shape{}, Effects{}, slog.New(slog.DiscardHandler))}
 		for i := range uint64(100) {
-			var m abi.Slot
-			m.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 1, uint16(i), 3))
-			*m.Ack() = abi.Ack{Transaction: i, Processed: 8, State: abi.StateConsumed}
+			var m wire.Slot
+			m.Header = uint64(wire.MakeHeader(wire.TypeAck, abi.PayloadSize, 1, uint16(i), 3))
+			*m.Ack() = wire.Ack{Transaction: i, Processed: 8, State: wire.StateConsumed}
 			all = append(all, l.give(m))
 		}
 		require.NotZero(t, l.dev.Struck())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Offsets in the mailbox area (struct nfc_area, struct nfc_mailbox).
@@ -67,14 +68,14 @@ func (l *epoch) flipThere(at, bit uint64) {
 // polled picks a word of a slot that comes next, or of the first page, up to the heartbeat.
 func (l *epoch) polled(r *rand.Rand) uint64 {
 	offset, stride := l.word(areaMailboxOffset), l.word(areaMailboxStride)
-	slots := (stride - mailboxSlots) / (2 * abi.SlotSize)
+	slots := (stride - mailboxSlots) / (2 * wire.SlotSize)
 	mailboxes := (l.word(areaSize) - offset) / stride
 	if r.IntN(8) == 0 {
 		return 8 * r.Uint64N(areaPageWords)
 	}
 	mailbox := offset + stride*r.Uint64N(mailboxes)
 	slot := (l.word(mailbox+mailboxD2HHead) + r.Uint64N(ahead)) % slots
-	return mailbox + mailboxSlots + (slots+slot)*abi.SlotSize + 8*r.Uint64N(8)
+	return mailbox + mailboxSlots + (slots+slot)*wire.SlotSize + 8*r.Uint64N(8)
 }
 
 // word reads eight bytes of the area.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/scripted"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // event is what a fault counts.
@@ -27,16 +28,16 @@ const (
 type kind struct {
 	name, help string
 	event      event
-	types      []abi.Type // of messages it makes sense for; nil: all
-	control    bool       // looks at the control channel, too
-	wrong      string     // rows of package scripted's catalogue, a kind or anyKind
+	types      []wire.Type // of messages it makes sense for; nil: all
+	control    bool        // looks at the control channel, too
+	wrong      string      // rows of package scripted's catalogue, a kind or anyKind
 }
 
 // anyKind is for rows of all kinds.
 const anyKind = "*"
 
 // offers are what a host says that a device may lose.
-var offers = []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndList}
+var offers = []wire.Type{wire.TypeDirect, wire.TypeIndBegin, wire.TypeIndList}
 
 // kinds lists what can go wrong.
 var kinds = append(catalogued(), []kind{
@@ -81,10 +82,10 @@ func Kinds() string {
 }
 
 // where are the names of what WHERE may say.
-var where = map[string]abi.Type{
-	"direct": abi.TypeDirect, "begin": abi.TypeIndBegin, "ack": abi.TypeAck, "done": abi.TypeDone,
-	"withdrawn": abi.TypeWithdrawn, "aborted": abi.TypeAborted, "close": abi.TypeClose,
-	"error": abi.TypeError, "ready": abi.TypeReady, "list": abi.TypeIndList,
+var where = map[string]wire.Type{
+	"direct": wire.TypeDirect, "begin": wire.TypeIndBegin, "ack": wire.TypeAck, "done": wire.TypeDone,
+	"withdrawn": wire.TypeWithdrawn, "aborted": wire.TypeAborted, "close": wire.TypeClose,
+	"error": wire.TypeError, "ready": wire.TypeReady, "list": wire.TypeIndList,
 }
 
 // fault is one entry of a plan.
@@ -160,8 +161,8 @@ func (f *fault) narrow(at string) error {
 		return fmt.Errorf("%s does not look at messages: no %q", f.name, at)
 	case at == "control" && f.event == onMessage:
 		f.onlyControl, f.control, f.types = true, true, nil
-	case known && (f.types == nil && t != abi.TypeIndList || slices.Contains(f.types, t)):
-		f.types = []abi.Type{t}
+	case known && (f.types == nil && t != wire.TypeIndList || slices.Contains(f.types, t)):
+		f.types = []wire.Type{t}
 	default:
 		return fmt.Errorf("%s does not look at %q", f.name, at)
 	}
@@ -169,8 +170,8 @@ func (f *fault) narrow(at string) error {
 }
 
 // matches reports whether a fault looks at a message.
-func (f *fault) matches(m *abi.Slot) bool {
-	h := abi.Header(m.Header)
+func (f *fault) matches(m *wire.Slot) bool {
+	h := wire.Header(m.Header)
 	isControl := h.Channel() == abi.TargetControl
 	if isControl && !f.control || !isControl && f.onlyControl {
 		return false
@@ -182,7 +183,7 @@ func (f *fault) matches(m *abi.Slot) bool {
 }
 
 // rows are those of the catalogue that can be made of a message.
-func (f *fault) rows(m *abi.Slot) []*scripted.Wrong {
+func (f *fault) rows(m *wire.Slot) []*scripted.Wrong {
 	if f.wrong == anyKind {
 		return scripted.Fitting("", m)
 	}
