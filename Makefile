@@ -34,7 +34,7 @@ ARM64TEST   = $(ARM64) test -vet=off -count=1 -timeout 10m -exec 'qemu-aarch64 -
 ARM64SIM    = TestShapes|TestServices|TestSilentDevice$$|TestSinkVerifies|TestBadMemory|TestRoundsRepeat
 ARM64SUITES = "step arm64-build: $(ARM64) $(COMPILE) $(ALL) && $(ARM64) build -o /dev/null ./cmd/... ./kmod/lib/umod" \
 	"sum arm64-firmware: $(MAKE) -C firmware/test arm64" \
-	"go arm64: $(ARM64TEST) ./bridge/abi && $(ARM64TEST) -run '$(ARM64SIM)' ./internal/sim"
+	"go arm64: $(ARM64TEST) ./bridge/abi ./internal/wire && $(ARM64TEST) -run '$(ARM64SIM)' ./internal/sim"
 
 MAKEFLAGS += --no-print-directory
 export FUZZTIME
@@ -80,7 +80,7 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		$(if $(DEMO),"step demo: $(MAKE) demo")
 
 # What the inner loop runs of the Go tests, and what takes longest and is left out.
-CHECK       = ./bridge ./bridge/abi ./internal/proto/... ./bridge/mailbox ./internal/sim ./internal/waiter ./internal/meter \
+CHECK       = ./bridge ./bridge/abi ./internal/wire ./internal/proto/... ./bridge/mailbox ./internal/sim ./internal/waiter ./internal/meter \
 	./internal/logqueue ./firmware ./pkg/... ./internal/lint
 CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounded|TestDeviceWritesOnlyToItsLog
 

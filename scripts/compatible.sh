@@ -23,7 +23,7 @@ breaks=$work/breaks
 # api FLAG…: what the public packages lack. The folder decides which module is read.
 apidiff=$(cd "$here" && tool apidiff)
 public() { "$go" list ./... | grep -vE '/(internal|cmd|examples|spec)(/|$)' || true; }
-mirrors() { "$go" list ./bridge/abi ./internal/kdev/uapi 2>/dev/null || true; }
+mirrors() { "$go" list ./bridge/abi ./internal/wire ./internal/kdev/uapi 2>/dev/null || true; }
 for package in $( (public; mirrors) | sort -u); do
 	(cd "$work/old" && "$go" list "$package" >/dev/null 2>&1) || continue
 	(cd "$work/old" && "$apidiff" -allow-internal -w "$work/old.api" "$package")
