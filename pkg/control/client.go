@@ -120,21 +120,21 @@ func (c *Client) Close() error { return c.close() }
 type decoding struct{ grpc.ClientConnInterface }
 
 func (d decoding) Invoke(ctx context.Context, method string, args, reply any, o ...grpc.CallOption) error {
-	return FromStatus(d.ClientConnInterface.Invoke(ctx, method, args, reply, o...))
+	return fromStatus(d.ClientConnInterface.Invoke(ctx, method, args, reply, o...))
 }
 
 func (d decoding) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := d.ClientConnInterface.NewStream(ctx, desc, method, o...)
 	if err != nil {
-		return nil, FromStatus(err)
+		return nil, fromStatus(err)
 	}
 	return decodingStream{s}, nil
 }
 
 type decodingStream struct{ grpc.ClientStream }
 
-func (s decodingStream) SendMsg(m any) error { return FromStatus(s.ClientStream.SendMsg(m)) }
-func (s decodingStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
+func (s decodingStream) SendMsg(m any) error { return fromStatus(s.ClientStream.SendMsg(m)) }
+func (s decodingStream) RecvMsg(m any) error { return fromStatus(s.ClientStream.RecvMsg(m)) }
 
 // answerGrace is how much longer than its context a message call waits for the
 // server's answer, which has what became of the message.
@@ -160,7 +160,7 @@ func exact(ctx context.Context) (context.Context, context.CancelFunc, *durationp
 // sent, so what became of the message is known.
 func tooLate(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return FromStatus(ToStatus(&nfcomms.WithdrawnError{Cause: err}))
+		return fromStatus(toStatus(&nfcomms.WithdrawnError{Cause: err}))
 	}
 	return nil
 }

@@ -84,11 +84,11 @@ func (t translator) unary(next grpc.MethodHandler) grpc.MethodHandler {
 			call := func(ctx context.Context, req any) (any, error) {
 				leave, err := t.enter()
 				if err != nil {
-					return nil, ToStatus(err)
+					return nil, toStatus(err)
 				}
 				defer leave()
 				resp, err := method(ctx, req)
-				return resp, ToStatus(nameDevice(req, err))
+				return resp, toStatus(nameDevice(req, err))
 			}
 			if interceptor == nil {
 				return call(ctx, req)
@@ -106,6 +106,6 @@ func (t translator) stream(next grpc.StreamHandler) grpc.StreamHandler {
 		if err == nil {
 			err = next(srv, stream)
 		}
-		return ToStatus(err)
+		return toStatus(err)
 	}
 }

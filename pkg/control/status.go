@@ -29,10 +29,10 @@ const (
 	keyEntry       = "entry"
 )
 
-// ToStatus returns an error as the gRPC status that keeps its meaning. It has the code of the
+// toStatus returns an error as the gRPC status that keeps its meaning. It has the code of the
 // status table, an ErrorInfo with reason and details, and a BadRequest that names the field of a
 // FieldError. A status stays as it is, nil stays nil.
-func ToStatus(err error) error {
+func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (e *Error) Error() string { return e.status.Message() }
 // Unwrap returns the sentinel and the details.
 func (e *Error) Unwrap() []error { return e.parts }
 
-// GRPCStatus returns the status that came.
+// GRPCStatus returns the status that arrived.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
 // Timeout reports whether time ran out, as package net does.
@@ -124,9 +124,9 @@ func (e *Error) Timeout() bool {
 	return errors.Is(e, context.DeadlineExceeded) || errors.Is(e, nfcomms.ErrTargetTimeout)
 }
 
-// FromStatus returns the error of a gRPC call as an *Error. An error that is no
+// fromStatus returns the error of a gRPC call as an *Error. An error that is no
 // status, such as io.EOF, stays as it is.
-func FromStatus(err error) error {
+func fromStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -176,7 +176,7 @@ func standard(c codes.Code) []error {
 	return nil
 }
 
-// details rebuilds the error that ToStatus took apart, around its sentinel.
+// details rebuilds the error that toStatus took apart, around its sentinel.
 func (e *Error) details(err error) error {
 	number := func(key string) uint64 {
 		n, _ := strconv.ParseUint(e.Metadata[key], 10, 64)
