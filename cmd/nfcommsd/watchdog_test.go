@@ -53,7 +53,7 @@ func TestWatchdog(t *testing.T) {
 
 	c := p.client()
 	image := build(t, stuck)
-	_, err := c.LoadProgram(deadline(t), "devices/sim0", bytes.NewReader(image), int64(len(image)), nil)
+	_, err := c.LoadProgram(deadline(t), &nfcommsv1.LoadProgramHeader{Parent: "devices/sim0", SizeBytes: uint64(len(image))}, bytes.NewReader(image), nil)
 	require.NoError(t, err)
 	_, _ = c.Devices.StartProgram(deadline(t), &nfcommsv1.StartProgramRequest{Name: "devices/sim0/programs/stuck"}) // nobody is left to answer
 	p.await("STATUS=0 of 1 devices serve")

@@ -53,11 +53,21 @@ func (c *Client) ListChannels(ctx context.Context, parent string) iter.Seq2[*nfc
 	})
 }
 
-// ListPrograms yields all programs of a device, as ListDevices.
-func (c *Client) ListPrograms(ctx context.Context, parent string) iter.Seq2[*nfcommsv1.Program, error] {
+// ListPrograms yields all programs of a device, or of the node x.y.z of its fabric if node is not
+// empty, as ListDevices.
+func (c *Client) ListPrograms(ctx context.Context, parent, node string) iter.Seq2[*nfcommsv1.Program, error] {
 	return pages(func(token string) ([]*nfcommsv1.Program, string, error) {
-		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: parent, PageSize: pageMost, PageToken: token})
+		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: parent, Node: node, PageSize: pageMost, PageToken: token})
 		return r.GetPrograms(), r.GetNextPageToken(), err
+	})
+}
+
+// ListProcesses yields all processes that clients of the server started on a device, or on
+// AllDevices, as ListDevices.
+func (c *Client) ListProcesses(ctx context.Context, parent string) iter.Seq2[*nfcommsv1.Process, error] {
+	return pages(func(token string) ([]*nfcommsv1.Process, string, error) {
+		r, err := c.Devices.ListProcesses(ctx, &nfcommsv1.ListProcessesRequest{Parent: parent, PageSize: pageMost, PageToken: token})
+		return r.GetProcesses(), r.GetNextPageToken(), err
 	})
 }
 
@@ -77,7 +87,7 @@ const uploadChunk = 64 << 10
 // and returns the first of them. progress, if not nil, is called with the bytes
 // that the server has. Errors are those of nfcomms.Device.Load, of the reader,
 // and nfcomms.ErrTooLarge over the server's limit.
-func (c *Client) LoadProgram(ctx context.Context, device string, image io.Reader, size int64, progress func(received uint64)) (*nfcommsv1.Program, error) {
+func (c *Client) LoadProgram(ctx context.Context, header *nfcommsv1.LoadProgramHeader, image io.Reader, progress func(received uint64)) (*nfcommsv1.Program, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.Devices.LoadProgram(ctx)
@@ -86,7 +96,7 @@ func (c *Client) LoadProgram(ctx context.Context, device string, image io.Reader
 	}
 	sent := make(chan error, 1)
 	go func() {
-		err := sendImage(stream, device, image, size)
+		err := sendImage(stream, header, image)
 		if err != nil {
 			cancel() // nothing more comes
 		}
@@ -130,18 +140,14 @@ func loaded(program *nfcommsv1.Program, err error, sent <-chan error, cancel fun
 
 // sendImage sends header and chunks. A stream that the server ended is not the
 // sender's failure: the receiving side reports why.
-func sendImage(stream grpc.BidiStreamingClient[nfcommsv1.LoadProgramRequest, nfcommsv1.LoadProgramResponse], device string, image io.Reader, size int64) error {
-	if size < 0 {
-		return invalid("header.size_bytes", "%d is negative", size)
-	}
-	header := &nfcommsv1.LoadProgramHeader{Parent: device, SizeBytes: uint64(size)}
+func sendImage(stream grpc.BidiStreamingClient[nfcommsv1.LoadProgramRequest, nfcommsv1.LoadProgramResponse], header *nfcommsv1.LoadProgramHeader, image io.Reader) error {
 	err := stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: header}})
-	for left := size; err == nil && left > 0; {
+	for left := header.GetSizeBytes(); err == nil && left > 0; {
 		chunk := make([]byte, min(left, uploadChunk))
 		if _, err := io.ReadFull(image, chunk); err != nil {
 			return fmt.Errorf("read image with %d bytes left: %w", left, err)
 		}
-		left -= int64(len(chunk))
+		left -= uint64(len(chunk))
 		err = stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: chunk}})
 	}
 	if errors.Is(err, io.EOF) {

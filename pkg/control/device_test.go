@@ -269,7 +269,7 @@ func drainedCalls(c *control.Client) map[string]func(context.Context) error {
 			return err
 		},
 		"load": func(ctx context.Context) error {
-			_, err := c.LoadProgram(ctx, nic0, strings.NewReader("x"), 1, nil)
+			_, err := c.LoadProgram(ctx, &nfcommsv1.LoadProgramHeader{Parent: nic0, SizeBytes: 1}, strings.NewReader("x"), nil)
 			return err
 		},
 	}

@@ -134,7 +134,7 @@ func FuzzNamesAndTokens(f *testing.F) {
 			require.Equal(t, s, ChannelName(id, target))
 		}
 		if id, node, process, err := parseProcess("name", s); err == nil {
-			require.Equal(t, s, ProcessNameAt(id, node, process))
+			require.Equal(t, s, ProcessName(id, node, process))
 		}
 		if id, program, err := parseProgram("name", s); err == nil {
 			again, same, err := parseProgram("name", ProgramName(id, program))

@@ -224,14 +224,14 @@ func TestPrograms(t *testing.T) {
 	_, c := serveSim(t, quick)
 	ctx := background(t)
 	var seen []uint64
-	program, err := c.LoadProgram(ctx, nic0, bytes.NewReader(image), int64(len(image)), func(n uint64) { seen = append(seen, n) })
+	program, err := c.LoadProgram(ctx, &nfcommsv1.LoadProgramHeader{Parent: nic0, SizeBytes: uint64(len(image))}, bytes.NewReader(image), func(n uint64) { seen = append(seen, n) })
 	require.NoError(t, err)
 	require.Equal(t, "devices/nic0/programs/checksum", program.Name)
 	require.IsNonDecreasing(t, seen)
 	require.EqualValues(t, len(image), seen[len(seen)-1])
 
 	var names []string
-	for p, err := range c.ListPrograms(ctx, nic0) {
+	for p, err := range c.ListPrograms(ctx, nic0, "") {
 		require.NoError(t, err)
 		names = append(names, p.Name)
 	}
@@ -269,13 +269,14 @@ func TestStartedHasTargets(t *testing.T) {
 func TestLoadFailsHere(t *testing.T) {
 	_, c := serveSim(t, quick)
 	broken := errors.New("disk on fire")
-	_, err := c.LoadProgram(background(t), nic0, iotest.ErrReader(broken), 5, nil)
+	of := func(size uint64) *nfcommsv1.LoadProgramHeader {
+		return &nfcommsv1.LoadProgramHeader{Parent: nic0, SizeBytes: size}
+	}
+	_, err := c.LoadProgram(background(t), of(5), iotest.ErrReader(broken), nil)
 	require.ErrorIs(t, err, broken)
-	_, err = c.LoadProgram(background(t), nic0, bytes.NewReader(nil), 5, nil)
+	_, err = c.LoadProgram(background(t), of(5), bytes.NewReader(nil), nil)
 	require.ErrorIs(t, err, io.EOF)
-	_, err = c.LoadProgram(background(t), nic0, nil, -1, nil)
-	require.ErrorIs(t, err, nfcomms.ErrInvalid)
-	_, err = c.LoadProgram(background(t), nic0, bytes.NewReader(make([]byte, 65<<20)), 65<<20, nil)
+	_, err = c.LoadProgram(background(t), of(65<<20), bytes.NewReader(make([]byte, 65<<20)), nil)
 	require.ErrorIs(t, err, nfcomms.ErrTooLarge)
 }
 

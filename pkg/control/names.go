@@ -41,18 +41,13 @@ func ProgramName(device, program string) string {
 	return fmt.Sprintf("devices/%s/programs/%s", device, url.PathEscape(program))
 }
 
-// ProcessName returns the resource name of a device process: "devices/nic0/processes/3".
-func ProcessName(device string, id nfcomms.ProcessID) string {
-	return fmt.Sprintf("devices/%s/processes/%d", device, id)
-}
-
-// ProcessNameAt is ProcessName of a process at a node of the device's fabric:
-// "devices/nic0/processes/2.0.1/3"; an empty node is the device's own.
-func ProcessNameAt(device, node string, id nfcomms.ProcessID) string {
-	if node == "" {
-		return ProcessName(device, id)
+// ProcessName returns the resource name of a device process: "devices/nic0/processes/3", or
+// "devices/nic0/processes/2.0.1/3" at a node of the device's fabric. An empty node is the device's own.
+func ProcessName(device, node string, id nfcomms.ProcessID) string {
+	if node != "" {
+		node += "/"
 	}
-	return fmt.Sprintf("devices/%s/processes/%s/%d", device, node, id)
+	return fmt.Sprintf("devices/%s/processes/%s%d", device, node, id)
 }
 
 // HealthService returns the name of a device in health v1: "device/nic0".
@@ -107,7 +102,7 @@ func parseProcess(field, name string) (device, node string, id nfcomms.ProcessID
 	}
 	n, bad := parseNumber(last)
 	id = nfcomms.ProcessID(n)
-	if err != nil || bad != nil || !deviceID.MatchString(device) || ProcessNameAt(device, node, id) != name {
+	if err != nil || bad != nil || !deviceID.MatchString(device) || ProcessName(device, node, id) != name {
 		return "", "", 0, malformed(field, name, "devices/{device}/processes/{number, or x.y.z/number}")
 	}
 	return device, node, id, nil

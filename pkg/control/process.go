@@ -51,7 +51,7 @@ func siteOf(ctx context.Context, dev *nfcomms.Device, field, node string) (site,
 // has returned. More than the device can run at once are not remembered.
 func (d *device) started(dev *nfcomms.Device, at site, caller, program string, p nfcomms.Process) *nfcommsv1.Process {
 	m := &nfcommsv1.Process{
-		Name: ProcessNameAt(d.id, at.node, p.ID), Node: at.node, Program: ProgramName(d.id, program),
+		Name: ProcessName(d.id, at.node, p.ID), Node: at.node, Program: ProgramName(d.id, program),
 		FirstTarget: uint32(p.First), Targets: uint32(p.Targets), Caller: caller, StartTime: timestamppb.Now(),
 	}
 	d.mu.Lock()
@@ -110,7 +110,7 @@ func (d *device) forget(p process) bool {
 
 // stopProcess stops a process, and forgets it if it is gone.
 func (d *device) stopProcess(ctx context.Context, at site, id nfcomms.ProcessID) error {
-	name := ProcessNameAt(d.id, at.node, id)
+	name := ProcessName(d.id, at.node, id)
 	d.mu.Lock()
 	d.stopsLocked(name, 1)
 	d.mu.Unlock()
