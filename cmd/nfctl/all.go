@@ -237,7 +237,7 @@ func (a *app) listAll(ctx context.Context) error {
 	devices := make([][]*nfcommsv1.Device, len(all))
 	r := listRecord{Devices: []listedRecord{}}
 	r.Servers = a.askAll(ctx, all, func(ctx context.Context, i int, c *control.Client) (err error) {
-		devices[i], err = listDevices(ctx, c)
+		devices[i], err = collect(c.ListDevices(ctx))
 		return err
 	})
 	for i, s := range r.Servers {

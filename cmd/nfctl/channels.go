@@ -25,7 +25,7 @@ somebody waits, and of each direction what it waits for: where its transaction
 stands, how long the call in front has slept, and who queues behind it.`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			channels, err := listChannels(ctx, c, parentOf(args))
+			channels, err := collect(c.ListChannels(ctx, parentOf(args)))
 			if err != nil {
 				return err
 			}

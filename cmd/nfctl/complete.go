@@ -64,7 +64,7 @@ func (a *app) completeDevices(cmd *cobra.Command, args []string, word string) ([
 }
 
 func (a *app) devices(ctx context.Context, c *control.Client, _ []string) ([]cobra.Completion, error) {
-	devices, err := listDevices(ctx, c)
+	devices, err := collect(c.ListDevices(ctx))
 	var names []cobra.Completion
 	for _, d := range devices {
 		names = append(names, cobra.CompletionWithDesc(deviceID(d.GetName()), word(d.GetState())))
@@ -77,7 +77,7 @@ func (a *app) programs(ctx context.Context, c *control.Client, args []string) ([
 }
 
 func (a *app) processes(ctx context.Context, c *control.Client, args []string) ([]cobra.Completion, error) {
-	processes, err := listProcesses(ctx, c, deviceName(args[0]))
+	processes, err := collect(c.ListProcesses(ctx, deviceName(args[0])))
 	var numbers []cobra.Completion
 	for _, p := range processes {
 		numbers = append(numbers, cobra.CompletionWithDesc(at(p.GetNode(), lastID(p.GetName())), programID(p.GetProgram())))
@@ -88,14 +88,14 @@ func (a *app) processes(ctx context.Context, c *control.Client, args []string) (
 // targets are the services, the open channels and the ports of processes.
 func (a *app) targets(ctx context.Context, c *control.Client, args []string) ([]cobra.Completion, error) {
 	found := slices.Sorted(maps.Keys(targetNames))
-	channels, err := listChannels(ctx, c, deviceName(args[0]))
+	channels, err := collect(c.ListChannels(ctx, deviceName(args[0])))
 	if err != nil {
 		return found, err
 	}
 	for _, ch := range channels {
 		found = append(found, cobra.CompletionWithDesc(channelOf(ch).farEnd.text(), "open"))
 	}
-	processes, err := listProcesses(ctx, c, deviceName(args[0]))
+	processes, err := collect(c.ListProcesses(ctx, deviceName(args[0])))
 	for _, p := range processes {
 		for i := range p.GetTargets() {
 			found = append(found, cobra.CompletionWithDesc(at(p.GetNode(), number(p.GetFirstTarget()+i)), programID(p.GetProgram())))

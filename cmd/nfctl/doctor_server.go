@@ -103,7 +103,7 @@ func (d *doctor) devices(ctx context.Context) []findingRecord {
 	if !d.reached {
 		return one(statusSkipped, "no server answered", "")
 	}
-	list, err := listDevices(ctx, d.client)
+	list, err := collect(d.client.ListDevices(ctx))
 	if err != nil {
 		return one(statusError, err.Error(), "see the daemon's log: journalctl -u nfcommsd")
 	}

@@ -99,7 +99,7 @@ also after the connection was lost and came back.`,
 func (a *app) events(ctx context.Context, c *control.Client, parent string, o eventsOptions) error {
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
-	events, err := listEvents(ctx, c, parent)
+	events, err := collect(c.ListEvents(ctx, parent))
 	if err == nil && len(events) == 0 {
 		err = mustExist(ctx, c, parent)
 	}
@@ -113,13 +113,6 @@ func (a *app) events(ctx context.Context, c *control.Client, parent string, o ev
 		}
 	}
 	return nil
-}
-
-func listEvents(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Event, error) {
-	return pages(func(token string) ([]*nfcommsv1.Event, string, error) {
-		r, err := c.Events.ListEvents(ctx, &nfcommsv1.ListEventsRequest{Parent: parent, PageSize: pageSize, PageToken: token})
-		return r.GetEvents(), r.GetNextPageToken(), err
-	})
 }
 
 // mustExist returns an error for a device that is not there. The events of

@@ -53,7 +53,7 @@ func getHealth(ctx context.Context, c *control.Client, args []string) (healthRec
 	if len(args) > 0 {
 		names = []string{deviceName(args[0])}
 	} else {
-		devices, err := listDevices(ctx, c)
+		devices, err := collect(c.ListDevices(ctx))
 		if err != nil {
 			return healthRecord{}, err
 		}

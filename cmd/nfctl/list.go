@@ -69,7 +69,7 @@ func (a *app) namedDevices(ctx context.Context, c *control.Client, names []strin
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
 	if len(names) == 0 {
-		return listDevices(ctx, c)
+		return collect(c.ListDevices(ctx))
 	}
 	for _, name := range names {
 		d, err := c.Devices.GetDevice(ctx, &nfcommsv1.GetDeviceRequest{Name: deviceName(name)})
@@ -383,10 +383,7 @@ func newPrograms(a *app) *cobra.Command {
 
 // listPrograms returns the names of the programs of a device, or of a node of its fabric, never nil.
 func listPrograms(ctx context.Context, c *control.Client, device, node string) ([]string, error) {
-	programs, err := pages(func(token string) ([]*nfcommsv1.Program, string, error) {
-		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: device, Node: node, PageSize: pageSize, PageToken: token})
-		return r.GetPrograms(), r.GetNextPageToken(), err
-	})
+	programs, err := collect(c.ListPrograms(ctx, device, node))
 	names := make([]string, 0, len(programs))
 	for _, p := range programs {
 		names = append(names, programID(p.GetName()))

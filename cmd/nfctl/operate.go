@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -221,9 +220,6 @@ func (a *app) completeLoad(cmd *cobra.Command, args []string, toComplete string)
 	return a.completeDevice(cmd, args, toComplete)
 }
 
-// chunk is how much of an image one message carries.
-const chunk = 32 << 10
-
 func (a *app) load(ctx context.Context, c *control.Client, device, node, path string) (loadRecord, error) {
 	f, size, err := openImage(path)
 	if err != nil {
@@ -232,8 +228,17 @@ func (a *app) load(ctx context.Context, c *control.Client, device, node, path st
 	defer f.Close()
 	ctx, moved, stop := a.moving(ctx) // ends the stream on every way out
 	defer stop()
+	bar := a.progressBar(size)
 	header := &nfcommsv1.LoadProgramHeader{Parent: deviceName(device), Node: node, SizeBytes: uint64(size)}
-	program, err := a.sendImage(ctx, c, header, f, moved)
+	program, err := c.LoadProgram(ctx, header, f, func(received uint64) {
+		moved()
+		if bar != nil {
+			_ = bar.Set64(int64(received)) // the image counts, not its picture
+		}
+	})
+	if bar != nil {
+		err = errors.Join(err, bar.Clear())
+	}
 	if still := context.Cause(ctx); err != nil && errors.Is(still, context.DeadlineExceeded) {
 		err = still
 	}
@@ -241,26 +246,6 @@ func (a *app) load(ctx context.Context, c *control.Client, device, node, path st
 		err = fmt.Errorf("%w (nfctl program build makes images)", err)
 	}
 	return loadRecord{Device: deviceID(device), Node: node, Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
-}
-
-// sendImage uploads an image and shows how far it is.
-func (a *app) sendImage(ctx context.Context, c *control.Client, header *nfcommsv1.LoadProgramHeader, image io.Reader, moved func()) (*nfcommsv1.Program, error) {
-	stream, err := c.Devices.LoadProgram(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bar := a.progressBar(int64(header.GetSizeBytes()))
-	program, err := upload(stream, header, image, func(received uint64) error {
-		moved()
-		if bar == nil {
-			return nil
-		}
-		return bar.Set64(int64(received))
-	})
-	if bar != nil {
-		err = errors.Join(err, bar.Clear())
-	}
-	return program, err
 }
 
 // moving returns a context that ends when moved was not called for --timeout, with the cause.
@@ -302,39 +287,6 @@ func (a *app) progressBar(size int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(size, progressbar.OptionSetWriter(a.err), progressbar.OptionShowBytes(true),
 		progressbar.OptionSetDescription("load"), progressbar.OptionEnableColorCodes(false))
 }
-
-// upload sends an image chunk by chunk; the server says of each that it came.
-func upload(stream loadStream, header *nfcommsv1.LoadProgramHeader, image io.Reader, came func(received uint64) error) (*nfcommsv1.Program, error) {
-	err := stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: header}})
-	for rest := header.GetSizeBytes(); rest > 0 && err == nil; {
-		data := make([]byte, min(rest, chunk))
-		if _, err := io.ReadFull(image, data); err != nil {
-			return nil, fmt.Errorf("read the image: %w", err)
-		}
-		rest -= uint64(len(data))
-		err = stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: data}})
-		if err == nil {
-			var r *nfcommsv1.LoadProgramResponse
-			if r, err = stream.Recv(); err == nil {
-				err = came(r.GetReceivedBytes())
-			}
-		}
-	}
-	if err == nil {
-		err = stream.CloseSend()
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	r, err := stream.Recv() // after io.EOF of Send this is why
-	if err == nil && r.GetProgram() == nil {
-		err = errors.New("the server took the image and names no program")
-	}
-	return r.GetProgram(), err
-}
-
-// loadStream is the stream of an upload.
-type loadStream = nfcommsv1.DeviceService_LoadProgramClient
 
 // processRecord is the output of nfctl start.
 type processRecord struct {
@@ -431,7 +383,7 @@ func newStop(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name := control.ProcessNameAt(deviceID(args[0]), node, id)
+			name := control.ProcessName(deviceID(args[0]), node, id)
 			if _, err := c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: name}); err != nil {
 				return err
 			}

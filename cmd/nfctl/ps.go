@@ -50,11 +50,11 @@ their holders. Processes that the application started are its own affair; one
 that returned by itself stays until the next probe of its device.`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			processes, err := listProcesses(ctx, c, parentOf(args))
+			processes, err := collect(c.ListProcesses(ctx, parentOf(args)))
 			if err != nil {
 				return err
 			}
-			channels, err := listChannels(ctx, c, parentOf(args))
+			channels, err := collect(c.ListChannels(ctx, parentOf(args)))
 			if err != nil {
 				return err
 			}

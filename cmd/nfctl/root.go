@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/pkg/control"
-	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
 
 // newRoot builds the tree of commands.
@@ -141,7 +141,7 @@ func onlyDevice(ctx context.Context, c *control.Client, args []string) (string, 
 	if len(args) > 0 {
 		return deviceName(args[0]), nil
 	}
-	devices, err := listDevices(ctx, c)
+	devices, err := collect(c.ListDevices(ctx))
 	if err != nil {
 		return "", err
 	}
@@ -164,42 +164,13 @@ func parentOf(args []string) string {
 	return control.AllDevices
 }
 
-// pageSize is how much one call of a list asks for.
-const pageSize = 1000
-
-// pages collects what a list method returns page by page.
-func pages[T any](get func(token string) (items []T, next string, err error)) ([]T, error) {
-	var all []T
-	for token := ""; ; {
-		items, next, err := get(token)
+// collect returns all items of a list of the client.
+func collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
+	for item, err := range list {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, items...)
-		if next == "" {
-			return all, nil
-		}
-		token = next
+		all = append(all, item)
 	}
-}
-
-func listDevices(ctx context.Context, c *control.Client) ([]*nfcommsv1.Device, error) {
-	return pages(func(token string) ([]*nfcommsv1.Device, string, error) {
-		r, err := c.Devices.ListDevices(ctx, &nfcommsv1.ListDevicesRequest{PageSize: pageSize, PageToken: token})
-		return r.GetDevices(), r.GetNextPageToken(), err
-	})
-}
-
-func listProcesses(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Process, error) {
-	return pages(func(token string) ([]*nfcommsv1.Process, string, error) {
-		r, err := c.Devices.ListProcesses(ctx, &nfcommsv1.ListProcessesRequest{Parent: parent, PageSize: pageSize, PageToken: token})
-		return r.GetProcesses(), r.GetNextPageToken(), err
-	})
-}
-
-func listChannels(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Channel, error) {
-	return pages(func(token string) ([]*nfcommsv1.Channel, string, error) {
-		r, err := c.Channels.ListChannels(ctx, &nfcommsv1.ListChannelsRequest{Parent: parent, PageSize: pageSize, PageToken: token})
-		return r.GetChannels(), r.GetNextPageToken(), err
-	})
+	return all, nil
 }

@@ -22,7 +22,7 @@ func suggestDevice(ctx context.Context, c *control.Client, args []string, err er
 	} else if !errors.Is(err, control.ErrNoDevice) {
 		return err
 	}
-	devices, failed := listDevices(ctx, c)
+	devices, failed := collect(c.ListDevices(ctx))
 	if failed != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ type sample struct {
 func takeSample(ctx context.Context, c *control.Client, parent string) (s sample, err error) {
 	s = sample{health: make(map[string]*nfcommsv1.GetDiagnosticsResponse)}
 	if parent == control.AllDevices {
-		s.devices, err = listDevices(ctx, c)
+		s.devices, err = collect(c.ListDevices(ctx))
 	} else {
 		var r *nfcommsv1.GetDeviceResponse
 		r, err = c.Devices.GetDevice(ctx, &nfcommsv1.GetDeviceRequest{Name: parent})
@@ -122,7 +122,7 @@ func takeSample(ctx context.Context, c *control.Client, parent string) (s sample
 			return s, err
 		}
 	}
-	s.channels, err = listChannels(ctx, c, parent)
+	s.channels, err = collect(c.ListChannels(ctx, parent))
 	return s, err
 }
 
