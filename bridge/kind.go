@@ -2,12 +2,12 @@ package bridge
 
 // Kinds of device, as reports label their figures.
 const (
-	// KindSimulated is a program of this machine: no bus is between.
-	KindSimulated = "simulated"
-	// KindEmulated is a card that a program stands for: its figures are that program's.
-	KindEmulated = "emulated"
-	// KindHardware is a card.
-	KindHardware = "hardware"
+	// kindSimulated is a program of this machine: no bus is between.
+	kindSimulated = "simulated"
+	// kindEmulated is a card that a program stands for: its figures are that program's.
+	kindEmulated = "emulated"
+	// kindHardware is a card.
+	kindHardware = "hardware"
 )
 
 // emulatorVendor is the PCI vendor of cards that exist in emulators alone (docs/device-spec.md).
@@ -18,11 +18,11 @@ const emulatorVendor = 0x1234
 func (i Info) Kind() string {
 	switch {
 	case i.Driver == "vfio": // a program serves the function
-		return KindEmulated
+		return kindEmulated
 	case i.Driver != "dev":
-		return KindSimulated
+		return kindSimulated
 	case i.Board == nil || i.Board.Vendor == emulatorVendor:
-		return KindEmulated
+		return kindEmulated
 	}
-	return KindHardware
+	return kindHardware
 }

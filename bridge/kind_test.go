@@ -9,9 +9,9 @@ import (
 // TestKind: nothing is hardware but a board of a vendor that makes boards.
 func TestKind(t *testing.T) {
 	for want, infos := range map[string][]Info{
-		KindSimulated: {{Driver: "sim"}, {Driver: "shm"}, {Driver: "flawed"}, {Driver: "sim", Board: &Board{Vendor: 0x19ee}}},
-		KindEmulated:  {{Driver: "dev"}, {Driver: "vfio"}, {Driver: "vfio", Board: &Board{Vendor: 0x19ee}}, {Driver: "dev", Board: &Board{Vendor: 0x1234, Device: 0x4e46}}},
-		KindHardware:  {{Driver: "dev", Board: &Board{Vendor: 0x19ee, Device: 0x4000}}},
+		kindSimulated: {{Driver: "sim"}, {Driver: "shm"}, {Driver: "flawed"}, {Driver: "sim", Board: &Board{Vendor: 0x19ee}}},
+		kindEmulated:  {{Driver: "dev"}, {Driver: "vfio"}, {Driver: "vfio", Board: &Board{Vendor: 0x19ee}}, {Driver: "dev", Board: &Board{Vendor: 0x1234, Device: 0x4e46}}},
+		kindHardware:  {{Driver: "dev", Board: &Board{Vendor: 0x19ee, Device: 0x4000}}},
 	} {
 		for _, i := range infos {
 			require.Equal(t, want, i.Kind(), "%+v", i)

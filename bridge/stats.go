@@ -136,11 +136,11 @@ type PathProfile struct {
 
 // Shape of a PathProfile's histograms.
 const (
-	// DurationFirst and DurationLast are the binary logarithms of the seconds
+	// DurationFirst and durationLast are the binary logarithms of the seconds
 	// between which Durations is exact: 60 ns and 16 s.
-	DurationFirst, DurationLast = -24, 4
+	DurationFirst, durationLast = -24, 4
 	// DurationBuckets is the number of eighths of an octave between them.
-	DurationBuckets = 8 * (DurationLast - DurationFirst)
+	DurationBuckets = 8 * (durationLast - DurationFirst)
 	// SizeBuckets reach to the largest transfer, 2^48 bytes.
 	SizeBuckets = 49
 )

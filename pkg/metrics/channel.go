@@ -110,7 +110,7 @@ func (t *channelTable) show(p page) {
 		p.channel(p.name, label, &s)
 	}
 	t.remain(&p.stats.ChannelStats, &sum)
-	p.channel(p.name, Overflow, &t.others)
+	p.channel(p.name, overflow, &t.others)
 }
 
 // label is the name of a channel's listener, or its target: no name is a number.

@@ -24,7 +24,7 @@ func TestChannelsAreOptional(t *testing.T) {
 	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{Channels: true}))
 	require.Len(t, all["nfcomms_channel_blocked_calls"].Metric, 4, "the channel and the rest")
 	require.EqualValues(t, channelSeries, countOf(all, "5"))
-	require.EqualValues(t, channelSeries, countOf(all, Overflow))
+	require.EqualValues(t, channelSeries, countOf(all, overflow))
 }
 
 // countOf counts the series of a channel.

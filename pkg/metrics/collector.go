@@ -29,12 +29,12 @@ type Options struct {
 	MaxSeries int
 }
 
-// DefaultMaxSeries is the default of Options.MaxSeries.
-const DefaultMaxSeries = 2000
+// defaultMaxSeries is the default of Options.MaxSeries.
+const defaultMaxSeries = 2000
 
 // Overflow is the label value under which devices and channels that would
 // exceed Options.MaxSeries are added up.
-const Overflow = "_other"
+const overflow = "_other"
 
 // One lists a single device under a name, for NewCollector.
 func One(name string, dev *nfcomms.Device) func() iter.Seq2[string, *nfcomms.Device] {
@@ -49,7 +49,7 @@ func One(name string, dev *nfcomms.Device) func() iter.Seq2[string, *nfcomms.Dev
 // several gather.
 func NewCollector(devices func() iter.Seq2[string, *nfcomms.Device], o Options) prometheus.Collector {
 	if o.MaxSeries <= 0 {
-		o.MaxSeries = DefaultMaxSeries
+		o.MaxSeries = defaultMaxSeries
 	}
 	if o.Trace < 0 || o.Trace > trace.MaxEvery {
 		panic(fmt.Sprintf("metrics: trace one call in %d, 0 to %d", o.Trace, trace.MaxEvery))

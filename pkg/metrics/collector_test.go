@@ -241,7 +241,7 @@ func TestBounded(t *testing.T) {
 	for _, c := range []struct{ names, max int }{{1, 0}, {3, 0}, {10, 0}, {300, 0}, {300, 400}, {300, 100_000}} {
 		all := scrapeOnce(t, NewCollector(manyNames(c.names, dev), Options{Channels: true, MaxSeries: c.max}))
 		if c.max == 0 {
-			c.max = DefaultMaxSeries
+			c.max = defaultMaxSeries
 		}
 		require.LessOrEqual(t, series(all), c.max, "%d names", c.names)
 		require.NotEmpty(t, all)
@@ -252,8 +252,8 @@ func TestBounded(t *testing.T) {
 		open += m.GetCounter().GetValue()
 	}
 	require.EqualValues(t, 200, open, "every device is somewhere")
-	require.EqualValues(t, 2, value(t, all, "nfcomms_device_diagnostic_level", "device", Overflow, "part", "memory"))
-	require.Greater(t, value(t, all, "nfcomms_device_failure", "device", Overflow, "code", "not_open"), 90.0)
+	require.EqualValues(t, 2, value(t, all, "nfcomms_device_diagnostic_level", "device", overflow, "part", "memory"))
+	require.Greater(t, value(t, all, "nfcomms_device_failure", "device", overflow, "code", "not_open"), 90.0)
 }
 
 // TestManyNames: so too for a hundred thousand names, which the sum alone takes
@@ -261,7 +261,7 @@ func TestBounded(t *testing.T) {
 func TestManyNames(t *testing.T) {
 	const n = 100_000
 	all := scrapeOnce(t, NewCollector(manyNames(n, nil), Options{}))
-	require.LessOrEqual(t, series(all), DefaultMaxSeries)
+	require.LessOrEqual(t, series(all), defaultMaxSeries)
 	failed := 0.0
 	for _, m := range all["nfcomms_device_failure"].Metric {
 		failed += m.GetGauge().GetValue()
@@ -278,7 +278,7 @@ func TestOverflowSeries(t *testing.T) {
 	require.NotEmpty(t, all)
 	for name, f := range all {
 		for _, m := range f.Metric {
-			require.True(t, has(m, "device", Overflow), "%s{%v}", name, m.Label)
+			require.True(t, has(m, "device", overflow), "%s{%v}", name, m.Label)
 		}
 	}
 }
@@ -288,9 +288,9 @@ func TestReservedNames(t *testing.T) {
 	_, dev := newFake(t)
 	long := strings.Repeat("x", 128)
 	all := scrapeOnce(t, NewCollector(list(map[string]*nfcomms.Device{
-		Overflow: dev, long + "1": dev, long + "2": dev, "ok": dev,
+		overflow: dev, long + "1": dev, long + "2": dev, "ok": dev,
 	}), Options{}))
-	require.EqualValues(t, 2, value(t, all, "nfcomms_device_state", "device", Overflow, "state", "ready"))
+	require.EqualValues(t, 2, value(t, all, "nfcomms_device_state", "device", overflow, "state", "ready"))
 	require.EqualValues(t, 1, value(t, all, "nfcomms_device_state", "device", long, "state", "ready"))
 	require.EqualValues(t, 1, value(t, all, "nfcomms_device_state", "device", "ok", "state", "ready"))
 }

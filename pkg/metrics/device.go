@@ -203,7 +203,7 @@ func (s *snapshot) showMailboxes(out *scrape) {
 		}
 	}
 	if others.Slots > 0 {
-		s.showMailbox(out, Overflow, others)
+		s.showMailbox(out, overflow, others)
 	}
 }
 

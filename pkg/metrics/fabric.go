@@ -124,7 +124,7 @@ func (c *fabricCollector) Collect(ch chan<- prometheus.Metric) {
 		kept[e.dev] = table
 		name := e.name
 		if pages[name] == nil && len(pages) >= fabricsMost {
-			name = Overflow
+			name = overflow
 		}
 		if pages[name] == nil {
 			pages[name] = &fabricPage{}

@@ -126,7 +126,7 @@ func TestFabricsAreBounded(t *testing.T) {
 	got := scrapeOnce(t, c)
 	require.EqualValues(t, 32*32*32, value(t, got, "nfcomms_fabric_nodes", "device", "0", "state", "normal"))
 	require.EqualValues(t, 3*32*32*32, value(t, got, "nfcomms_fabric_links", "device", "0", "state", "normal"))
-	require.EqualValues(t, 2*(100-fabricsMost+1), value(t, got, "nfcomms_fabric_nodes", "device", Overflow, "state", "normal"))
+	require.EqualValues(t, 2*(100-fabricsMost+1), value(t, got, "nfcomms_fabric_nodes", "device", overflow, "state", "normal"))
 	n, err := testutil.GatherAndCount(func() *prometheus.Registry { r := prometheus.NewRegistry(); r.MustRegister(c); return r }())
 	require.NoError(t, err)
 	require.Equal(t, 21*(fabricsMost+1), n)

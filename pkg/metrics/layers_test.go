@@ -102,7 +102,7 @@ func TestLayersAreBounded(t *testing.T) {
 		exchange(t, admin.Channels(dev)[0], 1)
 	}
 	all := scrapeOnce(t, c)
-	require.LessOrEqual(t, series(all), DefaultMaxSeries)
+	require.LessOrEqual(t, series(all), defaultMaxSeries)
 	calls := func(of func(*dto.Metric) bool) (n uint64) {
 		for _, m := range all[layerTime].Metric {
 			if has(m, "layer", "return") && of(m) {
@@ -118,7 +118,7 @@ func TestLayersAreBounded(t *testing.T) {
 		exchange(t, admin.Channels(dev)[0], 1)
 	}
 	all = scrapeOnce(t, c)
-	require.EqualValues(t, 4*len(devices), calls(func(m *dto.Metric) bool { return has(m, "device", Overflow) }))
+	require.EqualValues(t, 4*len(devices), calls(func(m *dto.Metric) bool { return has(m, "device", overflow) }))
 	require.LessOrEqual(t, series(all), overflowSeries(true))
 }
 

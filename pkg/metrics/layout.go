@@ -21,7 +21,7 @@ type page struct {
 
 // overflowSeries is the most that a sum of devices shows, with or without layers.
 func overflowSeries(traced bool) int {
-	s := sum(Overflow)
+	s := sum(overflow)
 	for _, code := range codeNames {
 		s.fail(code)
 	}
@@ -39,7 +39,7 @@ func overflowSeries(traced bool) int {
 // place takes the next device by name. A name is shown once, and Overflow is
 // the sum's.
 func (l *layout) place(s *snapshot) {
-	named := s.name != l.last && s.name != Overflow
+	named := s.name != l.last && s.name != overflow
 	l.last = s.name
 	if named && !l.full {
 		p := page{s, s.scrape()}
@@ -51,7 +51,7 @@ func (l *layout) place(s *snapshot) {
 		l.full = true
 	}
 	if l.others == nil {
-		l.others = sum(Overflow)
+		l.others = sum(overflow)
 		for n := len(l.pages) - 1; n >= 0 && l.room() < 0; n-- {
 			l.others.merge(l.pages[n].snapshot)
 			l.used -= l.pages[n].series

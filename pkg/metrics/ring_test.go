@@ -49,7 +49,7 @@ func TestRings(t *testing.T) {
 	}{
 		{warm, "packets", nil, 7}, {warm, "lag_packets", nil, 2}, {warm, "generations_total", nil, 1},
 		{warm, "head_position", []string{"side", "writer"}, 4}, {warm, "head_position", []string{"side", "reader"}, 1},
-		{idle, "packets", nil, ring.DefaultPackets}, {idle, "head_position", []string{"side", "writer"}, -42},
+		{idle, "packets", nil, 61}, {idle, "head_position", []string{"side", "writer"}, -42},
 		{idle, "lag_packets", nil, 0}, {idle, "first_touch_seconds", nil, 0},
 	} {
 		require.Equal(t, v.want, value(t, got, "nfcomms_ring_"+v.metric, append([]string{"ring", v.of.Name()}, v.labels...)...), v.metric)

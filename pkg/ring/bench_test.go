@@ -95,10 +95,10 @@ func BenchmarkSmall(b *testing.B) {
 
 // BenchmarkCopy is memcpy into as much memory as the ring has.
 func BenchmarkCopy(b *testing.B) {
-	source := make([]byte, DefaultPacketSize-packetHeader)
-	to := make([]byte, DefaultPackets*DefaultPacketSize)
+	source := make([]byte, defaultPacketSize-packetHeader)
+	to := make([]byte, defaultPackets*defaultPacketSize)
 	b.SetBytes(int64(len(source)))
 	for i := 0; b.Loop(); i++ {
-		copy(to[i%DefaultPackets*DefaultPacketSize:], source)
+		copy(to[i%defaultPackets*defaultPacketSize:], source)
 	}
 }

@@ -16,11 +16,11 @@ const (
 	// MinPackets is the least size: of two packets the heads would wait for
 	// each other for ever.
 	MinPackets = 3
-	// DefaultPackets is a prime, so that a packet of one lap differs from
+	// defaultPackets is a prime, so that a packet of one lap differs from
 	// the same packet of the lap before in any pattern.
-	DefaultPackets = 61
-	// DefaultPacketSize is that of the report.
-	DefaultPacketSize = 8 << 10
+	defaultPackets = 61
+	// defaultPacketSize is that of the report.
+	defaultPacketSize = 8 << 10
 
 	maxPackets = 1 << 30
 	maxPacket  = 1 << 30
@@ -28,11 +28,11 @@ const (
 
 // Config is what Create makes. The zero value is valid.
 type Config struct {
-	// Packets is the size of the ring, at least MinPackets; 0 means
-	// DefaultPackets. It holds one packet less.
+	// Packets is the size of the ring, at least MinPackets; 0 means 61.
+	// It holds one packet less.
 	Packets int
-	// PacketSize is in bytes, a multiple of the page; 0 means
-	// DefaultPacketSize. 16 bytes of it are the packet's header.
+	// PacketSize is in bytes, a multiple of the page; 0 means 8 KiB.
+	// 16 bytes of it are the packet's header.
 	PacketSize int
 	// Prewarm touches all memory at once, so that the first lap does not pay
 	// for it.
@@ -73,10 +73,10 @@ type Ring struct {
 // that make no sense.
 func Create(name string, c Config) (*Ring, error) {
 	if c.Packets == 0 {
-		c.Packets = DefaultPackets
+		c.Packets = defaultPackets
 	}
 	if c.PacketSize == 0 {
-		c.PacketSize = DefaultPacketSize
+		c.PacketSize = defaultPacketSize
 	}
 	s, err := newShape(c.Packets, c.PacketSize)
 	if err == nil {
