@@ -34,7 +34,7 @@ func Devices(t *testing.T, open func(context.Context) (*World, error), rounds in
 		Open:   open,
 		Once: []string{
 			"Device.Close", "Device.Reset", "Channel.Close", "Channel.CloseSend", "Channel.CloseReceive",
-			"Region.Close", "Listener.Close", "Tracer.Close", "Instance.Close", "Future.Cancel", "Completions.Cancel",
+			"Region.Close", "Listener.Close", "Tracer.Close", "Instance.Close", "Future.Cancel",
 			"Fabric.KillNode", "Fabric.SilenceNode", "Fabric.CutLink", "HostWindow.Revoke", "Supervisor.Run",
 		},
 		Ends: []string{"Device.Close", "Device.Reset"},

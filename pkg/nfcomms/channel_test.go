@@ -248,7 +248,7 @@ func TestVerify(t *testing.T) {
 func TestOptionsOfOtherCalls(t *testing.T) {
 	ctx, dev := background(t), openFake(t)
 	_, open := Open(ctx, "fake:", AnyUser())
-	_, listen := dev.Listen(ctx, "mail", IfListening())
+	_, listen := dev.Listen(ctx, "mail", WithLogger(nil))
 	_, dial := dev.Dial(ctx, "mail", WithLogger(nil))
 	for op, err := range map[string]error{opOpen: open, opListen: listen, opDial: dial} {
 		require.ErrorIs(t, err, ErrInvalid)

@@ -127,13 +127,3 @@ func (c *Completions) Wait(ctx context.Context) error {
 	}
 	return join(opWait, "", failed...)
 }
-
-// Cancel asks all calls in the queue to end, and returns at once. Each ends with
-// its exact outcome, and is handed out as ever.
-func (c *Completions) Cancel() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for f := range c.pending {
-		f.Cancel()
-	}
-}

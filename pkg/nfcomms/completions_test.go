@@ -2,7 +2,6 @@ package nfcomms
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"sync"
@@ -62,27 +61,7 @@ func TestCompletionsRefuse(t *testing.T) {
 	require.Zero(t, len(q.pending)+len(q.ended)+len(other.pending)+len(other.ended))
 }
 
-// TestCompletionsCancel: all that is under way ends withdrawn, and comes out.
-func TestCompletionsCancel(t *testing.T) {
-	ctx := background(t)
-	ch, _ := channel(t)
-	var q Completions
-	const n = 20
-	for range n {
-		require.NoError(t, q.Add(SendIndCase(ch, make([]byte, 100)).Start(ctx)))
-	}
-	q.Cancel()
-	seen := 0
-	for f, err := range q.Each(ctx) {
-		var withdrawn *WithdrawnError
-		require.True(t, errors.As(err, &withdrawn), "%v", err)
-		require.NotNil(t, f)
-		seen++
-	}
-	require.Equal(t, n, seen)
-}
-
-// TestCompletionsTogether: many add, many take, and each future comes out once.
+// TestCompletionsTogether: many add, many take, and each future is returned once.
 func TestCompletionsTogether(t *testing.T) {
 	ctx := background(t)
 	ch, far := channel(t)

@@ -46,11 +46,9 @@ func TestDial(t *testing.T) {
 func TestDialWaits(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
-	_, err := dev.Dial(ctx, "mail", IfListening())
-	require.EqualError(t, err, `dial sim: "mail": no such target`)
 	for wait := 10 * time.Millisecond; ; wait *= 2 { // until the device had the time to answer once
 		short, cancel := context.WithTimeout(ctx, wait)
-		_, err = dev.Dial(short, "mail")
+		_, err := dev.Dial(short, "mail")
 		cancel()
 		require.ErrorIs(t, err, ErrWithdrawn)
 		require.ErrorIs(t, err, context.DeadlineExceeded)

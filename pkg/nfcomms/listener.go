@@ -84,7 +84,7 @@ func dial(ctx context.Context, can bridge.HostListener, name string, o options) 
 	const first, most = time.Millisecond, 50 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, most) {
 		ch, err := can.Dial(ctx, name, bridge.DialOptions{Anyone: o.anyUser})
-		if o.ifListening || !errors.Is(err, ErrNotSubscribed) {
+		if !errors.Is(err, ErrNotSubscribed) {
 			return ch, err
 		}
 		timer := time.NewTimer(wait)

@@ -15,9 +15,8 @@ type Option struct {
 }
 
 type options struct {
-	logger      *slog.Logger
-	anyUser     bool
-	ifListening bool
+	logger  *slog.Logger
+	anyUser bool
 }
 
 // optionsOf collects the options of a call.
@@ -44,10 +43,4 @@ func WithLogger(l *slog.Logger) Option {
 // count as different users, as a node does not know the users of another.
 func AnyUser() Option {
 	return Option{[]string{opListen, opDial}, func(o *options) { o.anyUser = true }}
-}
-
-// IfListening makes Dial return ErrNotSubscribed where nobody listens by that name yet, in place of
-// waiting.
-func IfListening() Option {
-	return Option{[]string{opDial}, func(o *options) { o.ifListening = true }}
 }
