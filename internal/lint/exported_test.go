@@ -37,11 +37,13 @@ func undocumented(f *file) []string {
 	return found
 }
 
-// exportedReceiver is true for functions and for methods of exported types.
+// exportedReceiver reports whether users can reach what a declaration belongs to.
 func exportedReceiver(d *ast.FuncDecl) bool {
-	if d.Recv == nil {
-		return true
-	}
+	return d.Recv == nil || ast.IsExported(receiver(d))
+}
+
+// receiver returns the name of a method's type.
+func receiver(d *ast.FuncDecl) string {
 	t := d.Recv.List[0].Type
 	for {
 		switch x := t.(type) {
@@ -51,10 +53,8 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 			t = x.X
 		case *ast.IndexListExpr:
 			t = x.X
-		case *ast.Ident:
-			return x.IsExported()
 		default:
-			return true
+			return x.(*ast.Ident).Name
 		}
 	}
 }
