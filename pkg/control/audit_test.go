@@ -47,9 +47,8 @@ func events(t testing.TB, c *control.Client) []*nfcommsv1.Event {
 	return r.Events
 }
 
-// TestALoopDoesNotFlushTheEvents: what one caller does a thousand times is told
-// some times and then counted, in the events and in the log, while what others do
-// is told as before.
+// TestALoopDoesNotFlushTheEvents: what one caller does a thousand times is reported a few times and
+// then counted, in the events and in the log. The events of others are reported as before.
 func TestALoopDoesNotFlushTheEvents(t *testing.T) {
 	var log journal
 	srv, c := serveSim(t, control.Options{Caller: callerIn, Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -210,7 +210,7 @@ func closeChannel(c *control.Client, name string) func(context.Context) error {
 	}
 }
 
-// send does not go through Client.Send, which refuses long messages itself.
+// send avoids Client.Send, which refuses long messages itself.
 func send(c *control.Client, name string, payload []byte) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := c.Messages.SendMessage(ctx, &nfcommsv1.SendMessageRequest{Name: name, Payload: payload})

@@ -83,9 +83,9 @@ func (c *Client) ListEvents(ctx context.Context, parent string) iter.Seq2[*nfcom
 // uploadChunk is the size of the pieces of an image, in bytes.
 const uploadChunk = 64 << 10
 
-// LoadProgram reads an image of size bytes, which adds its programs to a device,
-// and returns the first of them. progress, if not nil, is called with the bytes
-// that the server has. Errors are those of nfcomms.Device.Load, of the reader,
+// LoadProgram reads an image of header.SizeBytes, which adds its programs to the device
+// header.Parent, or to a node of its fabric, and returns the first of them. progress, if not nil, is
+// called with the bytes that the server has. Errors are those of nfcomms.Device.Load, of the reader,
 // and nfcomms.ErrTooLarge over the server's limit.
 func (c *Client) LoadProgram(ctx context.Context, header *nfcommsv1.LoadProgramHeader, image io.Reader, progress func(received uint64)) (*nfcommsv1.Program, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -98,7 +98,7 @@ func (c *Client) LoadProgram(ctx context.Context, header *nfcommsv1.LoadProgramH
 	go func() {
 		err := sendImage(stream, header, image)
 		if err != nil {
-			cancel() // nothing more comes
+			cancel() // nothing more is sent
 		}
 		sent <- err
 	}()

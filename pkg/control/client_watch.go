@@ -21,7 +21,7 @@ const (
 // WatchDevices yields what the stream of the same name gives, and continues when
 // the server cuts it off, restarts, or cannot be reached for a while.
 //
-// An error that is ErrResumeExpired reports that what came before is void: a new
+// An error that is ErrResumeExpired reports that what was yielded before is void: a new
 // snapshot follows. Any other error is the last thing it yields, also that of
 // ctx, which ends it.
 func (c *Client) WatchDevices(ctx context.Context) iter.Seq2[*nfcommsv1.WatchDevicesResponse, error] {

@@ -39,7 +39,7 @@ type device struct {
 	failure   error // of the last probe, or of the last try to open it
 	word      abi.Diagnostic
 	calls     int           // remote calls that run
-	settled   chan struct{} // closed and replaced when a call or a channel is gone
+	settled   chan struct{} // closed and replaced when a call or a channel ended
 	opening   map[nfcomms.Target]struct{}
 	remote    map[nfcomms.Target]*remote
 	processes []process               // that clients started, oldest first

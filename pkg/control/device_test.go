@@ -312,8 +312,8 @@ func TestDrainWaitsForTheApplication(t *testing.T) {
 	require.ErrorIs(t, <-drained, nfcomms.ErrAborted)
 }
 
-// TestEventsOfADevice: what becomes of a device and its channels is told, in order,
-// and stays told when the device is lost.
+// TestEventsOfADevice: the changes of a device and its channels are events, in order,
+// and stay so when the device is lost.
 func TestEventsOfADevice(t *testing.T) {
 	srv, c := serveSim(t, quick)
 	openChannel(t, c, loopback)

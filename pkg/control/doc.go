@@ -15,7 +15,7 @@
 // package nfcomms and of this package in what a client returns.
 //
 // Bulk data does not pass here. A remote client may send and receive messages
-// of at most 56 bytes; more goes through SendInd and ReceiveInd in the process
+// of at most 56 bytes; for more use SendInd and ReceiveInd in the process
 // that has the device open.
 //
 // docs/control.md describes the services, the errors and how to watch.

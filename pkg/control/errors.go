@@ -31,16 +31,16 @@ var (
 	ErrDraining = errors.New("device is draining")
 	// ErrNotOwned: the channel belongs to the application.
 	ErrNotOwned = errors.New("channel belongs to the application")
-	// ErrPageToken: the token does not come from a list of that parent.
+	// ErrPageToken: the token is not from a list of that parent.
 	ErrPageToken = errors.New("bad page token")
-	// ErrResumeToken: the token does not come from a watch of that parent.
+	// ErrResumeToken: the token is not from a watch of that parent.
 	ErrResumeToken = errors.New("bad resume token")
 	// ErrResumeExpired: the token is of another server session, or too old.
 	// Start anew, without a token.
 	ErrResumeExpired = errors.New("resume token expired")
 	// ErrSlowWatcher: the client read too slowly. Resume the watch.
 	ErrSlowWatcher = errors.New("watcher too slow")
-	// ErrShutdown: the server is going away. Resume elsewhere, or later.
+	// ErrShutdown: the server shuts down. Resume elsewhere, or later.
 	ErrShutdown = errors.New("server is shutting down")
 	// ErrUnavailable: there is no connection to the server.
 	ErrUnavailable = errors.New("server not reachable")

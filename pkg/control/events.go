@@ -48,7 +48,7 @@ const (
 // doer is a caller that did something, and the device.
 type doer struct{ device, caller string }
 
-// rare are the events that are told always: no client can repeat them at will.
+// rare are the events that are always sent: no client can repeat them at will.
 var rare = map[nfcommsv1.Event_Type]bool{
 	nfcommsv1.Event_TYPE_DEVICE_ADDED:       true,
 	nfcommsv1.Event_TYPE_DEVICE_REMOVED:     true,

@@ -80,7 +80,7 @@ func statusOf(serving bool) healthpb.HealthCheckResponse_ServingStatus {
 	return healthpb.HealthCheckResponse_NOT_SERVING
 }
 
-// healthService is health v1 whose answers come from round trips to the
+// healthService is health v1 whose answers are those of round trips to the
 // firmware.
 type healthService struct {
 	*healthTable
@@ -146,7 +146,7 @@ func (h healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.Serve
 	if err := h.healthTable.Watch(req, b); stream.Context().Err() != nil {
 		return err
 	}
-	if b.last == healthpb.HealthCheckResponse_SERVING { // the end came before the news
+	if b.last == healthpb.HealthCheckResponse_SERVING { // it ended before the event
 		_ = b.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING})
 	}
 	return ErrShutdown

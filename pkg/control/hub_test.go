@@ -13,7 +13,7 @@ import (
 )
 
 // TestHubResumes: whatever is put and removed, a watcher that resumes anywhere
-// ends with the state of the hub, or is told to start anew.
+// ends with the state of the hub, or gets an error that says to start anew.
 func TestHubResumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHub[int](true)
@@ -160,7 +160,7 @@ type numbered struct {
 func (n numbered) GetPageSize() int32   { return n.size }
 func (n numbered) GetPageToken() string { return n.token }
 
-// TestPagesHoldStill: items that come and go between two pages move no others.
+// TestPagesHoldStill: items that are put and removed between two pages move no others.
 func TestPagesHoldStill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		items := make(map[string]bool)

@@ -65,7 +65,7 @@ func TestMessageOfATransfer(t *testing.T) {
 	require.ErrorContains(t, err, "ReceiveInd")
 }
 
-// TestExactDeadline: at the deadline the client hears what became of a message.
+// TestExactDeadline: at the deadline the client gets the outcome of a message.
 func TestExactDeadline(t *testing.T) {
 	_, c := serveSim(t, quick)
 	openChannel(t, c, loopback)
@@ -138,7 +138,7 @@ func TestOwners(t *testing.T) {
 	require.NoError(t, err, "the server has let go of what it opened, and the device is the application's")
 }
 
-// TestIdleChannels: what a client left behind goes.
+// TestIdleChannels: channels that a client left behind are closed.
 func TestIdleChannels(t *testing.T) {
 	_, c := serveSim(t, control.Options{Interval: time.Millisecond, ChannelIdle: time.Second})
 	ctx := background(t)
@@ -252,7 +252,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestStartedHasTargets: later only the event tells which process has a target.
+// TestStartedHasTargets: later only the event shows which process has a target.
 func TestStartedHasTargets(t *testing.T) {
 	_, c := serveSim(t, quick)
 	for first, want := range map[uint32]string{300: "started: hold at target 300", 400: "started: hold at targets 400 to 402"} {
@@ -265,7 +265,7 @@ func TestStartedHasTargets(t *testing.T) {
 	}
 }
 
-// TestLoadFailsHere: what goes wrong at the client's end of an upload.
+// TestLoadFailsHere: failures at the client's end of an upload.
 func TestLoadFailsHere(t *testing.T) {
 	_, c := serveSim(t, quick)
 	broken := errors.New("disk on fire")

@@ -18,8 +18,8 @@ type pager interface {
 }
 
 // page returns one page of items, which are in the order of their keys, and the
-// token of the next. A token holds the last key seen, so that items that come
-// and go between two pages move no others.
+// token of the next. A token holds the last key seen, so that items that are put
+// and removed between two pages move no others.
 func page[T any](k tokenKind, scope string, items []T, key func(T) string, req pager) ([]T, string, error) {
 	size := int(req.GetPageSize())
 	switch {

@@ -13,7 +13,7 @@ import (
 )
 
 // resetTimeout bounds a reset, which continues without its caller: a device must
-// not stay half reset because a client went away.
+// not stay half reset because a client disconnected.
 const resetTimeout = 30 * time.Second
 
 // flight is a round trip to the firmware that several callers wait for.
@@ -23,7 +23,7 @@ type flight struct {
 }
 
 // probe makes a round trip to the firmware that begins after the call, and
-// updates the state. Callers that come while one is under way share the next, so
+// updates the state. Callers that arrive while one is under way share the next, so
 // that however many ask, the device is asked one question at a time.
 func (d *device) probe(ctx context.Context) error {
 	d.mu.Lock()
@@ -80,7 +80,7 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 	defer d.mu.Unlock()
 	d.flight = nil
 	f.err = err
-	defer close(f.done) // who waits finds told what came of it
+	defer close(f.done) // the result is reported before a waiter sees the end
 	if d.resetting || d.resets != resets {
 		return // it met the device before
 	}
@@ -107,7 +107,7 @@ func ask(ctx context.Context, dev *nfcomms.Device) (nfcomms.Health, error) {
 	}
 }
 
-// diagnoseLocked takes a diagnostic word, and tells of one that is not as the
+// diagnoseLocked takes a diagnostic word, and reports one that is not as the
 // one before. A word that begins well is no news. Must hold mu.
 func (d *device) diagnoseLocked(word abi.Diagnostic) {
 	before := d.word

@@ -16,7 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/fabric"
 )
 
-// process is a device process that a remote client started. Its name tells it from all
+// process is a device process that a remote client started. Its name differs from all
 // others: nodes number theirs alike.
 type process struct {
 	id    nfcomms.ProcessID
@@ -47,7 +47,7 @@ func siteOf(ctx context.Context, dev *nfcomms.Device, field, node string) (site,
 	return site{far, node, fabric.Target(n, 0)}, err
 }
 
-// started remembers a process, so that somebody can tell later whose it is, until it
+// started remembers a process and its owner, until it
 // has returned. More than the device can run at once are not remembered.
 func (d *device) started(dev *nfcomms.Device, at site, caller, program string, p nfcomms.Process) *nfcommsv1.Process {
 	m := &nfcommsv1.Process{
@@ -108,7 +108,7 @@ func (d *device) forget(p process) bool {
 	return false
 }
 
-// stopProcess stops a process, and forgets it if it is gone.
+// stopProcess stops a process, and forgets it if it has ended.
 func (d *device) stopProcess(ctx context.Context, at site, id nfcomms.ProcessID) error {
 	name := ProcessName(d.id, at.node, id)
 	d.mu.Lock()

@@ -27,7 +27,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 }
 
 // Health returns the health service that Register registers, for a process that
-// asks its own server: the answers of Check and List come from round trips to
+// asks its own server: the answers of Check and List are those of round trips to
 // the firmware.
 func (s *Server) Health() healthpb.HealthServer { return healthService{s.health, s} }
 

@@ -151,7 +151,7 @@ func (d *device) call(t nfcomms.Target) (*nfcomms.Channel, func(over [2]bool), e
 	return r.ch, func(over [2]bool) { d.called(r, over) }, nil
 }
 
-// called ends a call on a remote channel. The channel goes with its last call
+// called ends a call on a remote channel. The channel closes with its last call
 // once its process has ended, and while a drain waits.
 func (d *device) called(r *remote, over [2]bool) {
 	draining := false
@@ -291,7 +291,7 @@ func (d *device) openLocked() map[nfcomms.Target]*nfcomms.Channel {
 	return open
 }
 
-// syncLocked tells the hub which channels opened and closed since it was told.
+// syncLocked reports to the hub which channels opened and closed since the last report.
 // Must hold mu.
 func (d *device) syncLocked() {
 	open := d.openLocked()
@@ -313,7 +313,7 @@ func (d *device) syncLocked() {
 	}
 }
 
-// syncOneLocked tells the hub of an open channel, if that is news. Must hold mu.
+// syncOneLocked reports an open channel to the hub, if that is news. Must hold mu.
 func (d *device) syncOneLocked(t nfcomms.Target, ch *nfcomms.Channel) {
 	owner, caller := nfcommsv1.Channel_OWNER_APPLICATION, ""
 	if r := d.remote[t]; r != nil && r.ch == ch {

@@ -41,8 +41,8 @@ type Options struct {
 	// MaxImage is the size in bytes of the largest program image that is taken.
 	// Default: 64 MiB.
 	MaxImage int
-	// Caller names who makes a call, for events and the log. Nil: nobody can
-	// tell. access.CallerOf is one, behind the credentials of that package.
+	// Caller returns the name of a call's caller, for events and the log; nil if no
+	// caller is known. access.CallerOf is one, behind the credentials of that package.
 	Caller func(context.Context) string
 	// Groups lists the members of groups that this process shows, each by a name
 	// of its own: "groups/{name}". Several calls may list at once. Nil: none.
@@ -114,7 +114,7 @@ func New(o Options) *Server {
 
 // Attach shows and operates a device of the application, under the name
 // "devices/{name}". The application closes the device, which ends its listing.
-// It returns after the first health check, whatever came of it.
+// It returns after the first health check, whatever its result.
 // ErrInvalid for a name that is no resource name, ErrBusy for one in use,
 // ErrShutdown after Shutdown.
 func (s *Server) Attach(name string, dev *nfcomms.Device) error {
@@ -249,8 +249,8 @@ func (s *Server) States() iter.Seq2[string, nfcommsv1.Device_State] {
 // Shutdown turns health to NOT_SERVING, refuses new calls, and lets the unary calls under way
 // continue until ctx ends. It ends watches with ErrShutdown, which may be resumed at a server that
 // took over. Then it closes remote channels and the devices that Open opened, which ends the calls
-// that are left. It returns when all is over, or with an error when ctx ends, while the rest goes
-// on; call it again to wait for that.
+// that are left. It returns when all is over, or with an error when ctx ends, while the rest
+// continues; call it again to wait for that.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.background.close() {
 		s.calls.close()

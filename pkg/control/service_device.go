@@ -216,7 +216,7 @@ func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartPro
 	return &nfcommsv1.StartProgramResponse{Process: m}, nil
 }
 
-// startedText names the program and its targets: later only this tells
+// startedText names the program and its targets: later only this shows
 // whose a target is.
 func startedText(program string, at site, p nfcomms.Process) string {
 	first := at.first + p.First

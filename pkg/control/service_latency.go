@@ -18,7 +18,7 @@ const (
 	latencyKept     = 1 << 14 // calls of an interval
 )
 
-// WatchLatency streams where the time of calls goes, until the client leaves.
+// WatchLatency streams the time of calls by layer, until the client leaves.
 func (v diagnosticService) WatchLatency(req *nfcommsv1.WatchLatencyRequest, stream grpc.ServerStreamingServer[nfcommsv1.WatchLatencyResponse]) error {
 	d, err := v.s.named("name", req.GetName())
 	if err != nil {

@@ -39,7 +39,7 @@ func TestShutdownWaits(t *testing.T) {
 	_, err := c.Devices.ListDevices(background(t), &nfcommsv1.ListDevicesRequest{})
 	require.ErrorIs(t, err, control.ErrShutdown)
 
-	// The device is still there, so that the call can come to its end.
+	// The device is still there, so that the call can end.
 	for _, dev := range srv.Devices() {
 		ch, err := dev.Subscribe(background(t), nfcomms.Loopback)
 		require.ErrorIs(t, err, nfcomms.ErrBusy, "%v", ch)

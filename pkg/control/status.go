@@ -96,11 +96,11 @@ func metadataOf(err error) map[string]string {
 // Error is what a client returns for a call that failed. errors.Is finds the
 // sentinel it was made from, and errors.As finds the *nfcomms.OpError,
 // *nfcomms.SizeError, *nfcomms.TransferError, *nfcomms.WithdrawnError and
-// *FieldError that came with it.
+// *FieldError that was sent with it.
 type Error struct {
 	// Reason is the reason of the status table: "SIZE_MISMATCH". It is empty
 	// if the error is not the server's: no connection, a deadline. One that this
-	// client does not know, as those of package access, stays as it came; then
+	// client does not know, as those of package access, stays as it arrived; then
 	// errors.Is finds what the gRPC code stands for.
 	Reason string
 	// Metadata is what ErrorInfo holds beside the reason.

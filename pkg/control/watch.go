@@ -14,7 +14,7 @@ type watch[T any] struct {
 	scope string
 	// wants reports which changes belong to the scope.
 	wants func(key string) bool
-	// send gives the client one message; a nil value goes with SYNCED.
+	// send gives the client one message; a nil value is sent with SYNCED.
 	send func(c change[T], token string) error
 
 	backlog []change[T] // still to be sent before the log

@@ -30,7 +30,7 @@ func watchFrom(t testing.TB, ctx context.Context, c *control.Client, token strin
 	return s
 }
 
-// untilSynced returns what comes before SYNCED, and the token with it.
+// untilSynced returns what precedes SYNCED, and the token with it.
 func untilSynced(t testing.TB, s deviceWatch) (before []*nfcommsv1.WatchDevicesResponse, token string) {
 	for {
 		r, err := s.Recv()
@@ -138,7 +138,7 @@ func TestWatchChannels(t *testing.T) {
 	require.Len(t, gone, 2)
 }
 
-// TestAnotherSession: a token of a server that is gone says to start anew, and
+// TestAnotherSession: a token of an earlier server says to start anew, and
 // the client's own watch does so.
 func TestAnotherSession(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")

@@ -57,7 +57,7 @@ func (l Limits) ownerOf(who credentials.AuthInfo) string {
 const (
 	connectionCost = 4096
 	callCost       = 1024 // a call begins
-	messageCost    = 128  // a message goes out on a stream
+	messageCost    = 128  // a message is sent on a stream
 )
 
 // maxDelay bounds the delay of a caller that may still connect.
@@ -125,7 +125,7 @@ func (a *accounts) enter(caller string) (*account, error) {
 }
 
 // leave counts a connection that closed. The account stays until its work is
-// forgotten, so that to come back gains nothing.
+// forgotten, so that to connect again gains nothing.
 func (a *accounts) leave(c *account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -48,7 +48,7 @@ func TestAccount(t *testing.T) {
 	})
 }
 
-// TestAccounts: callers do not feel each other, to come back gains nothing, and
+// TestAccounts: callers do not feel each other, a second connection gains nothing, and
 // what is forgotten is what nobody needs.
 func TestAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 // that pauses for longer is at its end as well.
 const nextMessage = 30 * time.Second
 
-// arrival ends a call whose request does not come. The part that has arrived is kept in memory
+// arrival ends a call whose request does not arrive. The part that has arrived is kept in memory
 // until then.
 type arrival struct {
 	timer *time.Timer
@@ -17,7 +17,7 @@ type arrival struct {
 
 type arrivalKey struct{}
 
-// expect returns a context that ends unless the request has come within a time.
+// expect returns a context that ends unless the request has arrived within a time.
 func expect(ctx context.Context, within time.Duration) context.Context {
 	if within <= 0 {
 		return ctx
@@ -32,7 +32,7 @@ func arrivalOf(ctx context.Context) *arrival {
 	return a
 }
 
-// came is called once a message has come.
+// came is called once a message has arrived.
 func (a *arrival) came() {
 	if a != nil {
 		a.timer.Stop()

@@ -33,7 +33,7 @@ const (
 	ReasonNoPolicy = "NO_POLICY"
 )
 
-// RoleHeader is the response header of unary calls that tells callers their role.
+// RoleHeader is the response header of unary calls that has the caller's role.
 const RoleHeader = "nfcomms-role"
 
 // domain is that of the reasons.
@@ -111,7 +111,7 @@ func (a *Authorizer) Unary(ctx context.Context, req any, info *grpc.UnaryServerI
 	a.mu.Lock()
 	policy := a.policy
 	a.mu.Unlock()
-	// Without a transport under ctx there is nobody to tell.
+	// Without a transport under ctx nobody reads it.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(RoleHeader, policy.RoleOf(who).String()))
 	if err := a.check(policy, who, info.FullMethod); err != nil {
 		a.denial(who, info.FullMethod, err)
@@ -170,7 +170,7 @@ type guarded struct {
 	method string
 
 	request *arrival
-	begun   bool // the first message came
+	begun   bool // the first message arrived
 	record  *record
 }
 

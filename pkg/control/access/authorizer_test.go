@@ -75,7 +75,7 @@ func TestAuthorizerByRole(t *testing.T) {
 	}
 }
 
-// TestRoleHeader: the answer tells the role, also when it is a refusal.
+// TestRoleHeader: the answer has the role, also when it is a refusal.
 func TestRoleHeader(t *testing.T) {
 	ctx := deadline(t)
 	authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)

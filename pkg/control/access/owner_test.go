@@ -56,8 +56,8 @@ func TestAllCalls(t *testing.T) {
 	require.Error(t, c.begin(t.Context(), false), "one is the limit, too")
 }
 
-// TestARequestHasItsTime: the call of one that does not come ends, and that of
-// one that came does not.
+// TestARequestHasItsTime: a call without its request ends, and a call
+// with its request does not.
 func TestARequestHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authorizer := NewAuthorizer(granting(t, Viewer, "uid:1"), Methods(), nil)

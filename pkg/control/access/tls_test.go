@@ -122,7 +122,7 @@ func TestTLSReload(t *testing.T) {
 }
 
 // TestTLSResumption: a session from before does not get in on an authority
-// that is gone.
+// that was removed.
 func TestTLSResumption(t *testing.T) {
 	ctx := deadline(t)
 	s := newSite(t, new(log))

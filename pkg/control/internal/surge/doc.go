@@ -1,3 +1,3 @@
-// Package surge tells what happens one by one while it happens now and then, and
-// counts it while it comes in a surge.
+// Package surge reports events one by one while they are few, and
+// counts them while they are many.
 package surge

@@ -18,7 +18,7 @@ type Tally struct {
 	Bytes int
 }
 
-// Limiter tells of each key what happens one by one, up to a burst within a window. Events beyond
+// Limiter passes the events of each key one by one, up to a burst within a window. Events beyond
 // it are counted, and reported once a window for as long as they continue: the next burst is
 // allowed after a window without an event. So a key makes a bounded number of lines whatever it
 // does. All methods are safe for concurrent use.
@@ -44,7 +44,7 @@ func New[K comparable](burst int, window time.Duration, report func(key K, held 
 	return &Limiter[K]{burst: burst, window: window, report: report, surges: make(map[K]*surge)}
 }
 
-// Pass reports whether something of a kind and size is to be told. It counts it
+// Pass reports whether something of a kind and size is to be reported. It counts it
 // if not.
 func (l *Limiter[K]) Pass(key K, kind string, size int) bool {
 	l.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSurge: a burst is told, what follows is counted once a window until it was
+// TestSurge: a burst is reported, what follows is counted once a window until it was
 // quiet for one, and keys do not feel each other.
 func TestSurge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ type BoardServiceClient interface {
 	// WriteRegister writes a register. BUSY as well for what is the driver's own.
 	WriteRegister(ctx context.Context, in *WriteRegisterRequest, opts ...grpc.CallOption) (*WriteRegisterResponse, error)
 	// WaitInterrupt waits for an interrupt, which the driver serves as ever.
-	// DEADLINE_EXCEEDED if none came in time.
+	// DEADLINE_EXCEEDED if none arrived in time.
 	WaitInterrupt(ctx context.Context, in *WaitInterruptRequest, opts ...grpc.CallOption) (*WaitInterruptResponse, error)
 }
 
@@ -96,7 +96,7 @@ type BoardServiceServer interface {
 	// WriteRegister writes a register. BUSY as well for what is the driver's own.
 	WriteRegister(context.Context, *WriteRegisterRequest) (*WriteRegisterResponse, error)
 	// WaitInterrupt waits for an interrupt, which the driver serves as ever.
-	// DEADLINE_EXCEEDED if none came in time.
+	// DEADLINE_EXCEEDED if none arrived in time.
 	WaitInterrupt(context.Context, *WaitInterruptRequest) (*WaitInterruptResponse, error)
 	mustEmbedUnimplementedBoardServiceServer()
 }

@@ -141,11 +141,11 @@ const (
 	Half_STATE_IDLE Half_State = 1
 	// A message waits for the target, or the device's offer for a receive.
 	Half_STATE_OFFERED Half_State = 2
-	// The device took its offer back, and has not been told yet that it may.
+	// The device took its offer back, and waits for the host's answer.
 	Half_STATE_ANSWERING Half_State = 3
 	// A transfer is under way, to the device from its offer on.
 	Half_STATE_MOVING Half_State = 4
-	// Every byte was moved, and the commit is still to come.
+	// Every byte was moved, but the transfer has not committed.
 	Half_STATE_COMPLETE Half_State = 5
 )
 
@@ -213,7 +213,7 @@ type Channel struct {
 	// Counters. Absent in a watch.
 	Stats *ChannelStats `protobuf:"bytes,6,opt,name=stats,proto3" json:"stats,omitempty"`
 	// The caller that opened it, of a channel of the server, as its credentials name the caller;
-	// empty if the server cannot tell.
+	// empty if the server does not know it.
 	Caller string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
 	// The call and the offer that wait from host to device. Absent in a watch.
 	H2D *Half `protobuf:"bytes,8,opt,name=h2d,proto3" json:"h2d,omitempty"`
@@ -342,7 +342,7 @@ type Half struct {
 	// Where the transaction stands.
 	State Half_State `protobuf:"varint,1,opt,name=state,proto3,enum=nfcomms.v1.Half_State" json:"state,omitempty"`
 	// True if calls end with an error: either side closed the half, or the device
-	// is gone.
+	// is lost.
 	Closed bool `protobuf:"varint,2,opt,name=closed,proto3" json:"closed,omitempty"`
 	// Number of the transaction under way; 0 while the half is idle.
 	Transaction uint64 `protobuf:"varint,3,opt,name=transaction,proto3" json:"transaction,omitempty"`
@@ -896,7 +896,7 @@ type WatchChannelsResponse struct {
 	Change Change `protobuf:"varint,1,opt,name=change,proto3,enum=nfcomms.v1.Change" json:"change,omitempty"`
 	// The channel; absent with CHANGE_SYNCED.
 	Channel *Channel `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
-	// Counts changes; it never goes back within a server session.
+	// Counts changes; it never decreases within a server session.
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Resumes after this message. Empty in a snapshot, which cannot be resumed.
 	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`

@@ -498,7 +498,7 @@ type Bar struct {
 	Kind Bar_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=nfcomms.v1.Bar_Kind" json:"kind,omitempty"`
 	// True if reads of it change nothing.
 	Prefetchable bool `protobuf:"varint,3,opt,name=prefetchable,proto3" json:"prefetchable,omitempty"`
-	// Where it lies in the machine's memory or ports.
+	// Its address in the machine's memory or ports.
 	Address uint64 `protobuf:"varint,4,opt,name=address,proto3" json:"address,omitempty"`
 	// Its size in bytes.
 	SizeBytes     uint64 `protobuf:"varint,5,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
@@ -729,7 +729,7 @@ type DeviceStats struct {
 	// Doorbells from the device that found nothing to take.
 	SpuriousWakeups uint64 `protobuf:"varint,9,opt,name=spurious_wakeups,json=spuriousWakeups,proto3" json:"spurious_wakeups,omitempty"`
 	// Messages and offers that found no room in their ring. Zero where a driver
-	// does not tell.
+	// does not report them.
 	Full uint64 `protobuf:"varint,10,opt,name=full,proto3" json:"full,omitempty"`
 	// The rings, by mailbox. Empty once the device is lost, and where they are a
 	// driver's own.
@@ -1191,7 +1191,7 @@ type WatchDevicesResponse struct {
 	Change Change `protobuf:"varint,1,opt,name=change,proto3,enum=nfcomms.v1.Change" json:"change,omitempty"`
 	// The device; absent with CHANGE_SYNCED.
 	Device *Device `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
-	// Counts changes; it never goes back within a server session.
+	// Counts changes; it never decreases within a server session.
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Resumes after this message. Empty in a snapshot, which cannot be resumed.
 	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
@@ -1404,7 +1404,7 @@ func (x *DrainDeviceRequest) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
-// DrainDeviceResponse is what came of a drain. The device refuses new work in
+// DrainDeviceResponse is the outcome of a drain. The device refuses new work in
 // either case, until ResumeDevice.
 type DrainDeviceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1838,8 +1838,8 @@ type Process struct {
 	Targets uint32 `protobuf:"varint,4,opt,name=targets,proto3" json:"targets,omitempty"`
 	// When it was started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// The caller that started it, as the server's credentials name it; empty if the server cannot
-	// tell.
+	// The caller that started it, as the server's credentials name it; empty if the server does not
+	// know it.
 	Caller string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
 	// The node of the fabric that it runs at: "2.0.1". Empty: the device's own.
 	Node          string `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
@@ -2100,7 +2100,7 @@ func (x *StopProgramRequest) GetName() string {
 	return ""
 }
 
-// StopProgramResponse says that the process is gone.
+// StopProgramResponse says that the process has ended.
 type StopProgramResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -46,7 +46,7 @@ type DeviceServiceClient interface {
 	WatchDevices(ctx context.Context, in *WatchDevicesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDevicesResponse], error)
 	// ResetDevice fences a device and starts its firmware anew under the next
 	// epoch: every pending call ends with DEVICE_LOST, channels from before stay
-	// unusable, processes are gone.
+	// unusable, processes have ended.
 	ResetDevice(ctx context.Context, in *ResetDeviceRequest, opts ...grpc.CallOption) (*ResetDeviceResponse, error)
 	// DrainDevice refuses new remote channels, messages and programs with
 	// DRAINING, waits until the running ones are done, and reports.
@@ -55,7 +55,7 @@ type DeviceServiceClient interface {
 	ResumeDevice(ctx context.Context, in *ResumeDeviceRequest, opts ...grpc.CallOption) (*ResumeDeviceResponse, error)
 	// LoadProgram hands a program image over in chunks. The first request is the
 	// header, all others are chunks; the client closes its side after the last.
-	// The device gets nothing unless the image came whole.
+	// The device gets nothing unless the whole image arrived.
 	LoadProgram(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[LoadProgramRequest, LoadProgramResponse], error)
 	// StartProgram runs a program as a new device process.
 	StartProgram(ctx context.Context, in *StartProgramRequest, opts ...grpc.CallOption) (*StartProgramResponse, error)
@@ -214,7 +214,7 @@ type DeviceServiceServer interface {
 	WatchDevices(*WatchDevicesRequest, grpc.ServerStreamingServer[WatchDevicesResponse]) error
 	// ResetDevice fences a device and starts its firmware anew under the next
 	// epoch: every pending call ends with DEVICE_LOST, channels from before stay
-	// unusable, processes are gone.
+	// unusable, processes have ended.
 	ResetDevice(context.Context, *ResetDeviceRequest) (*ResetDeviceResponse, error)
 	// DrainDevice refuses new remote channels, messages and programs with
 	// DRAINING, waits until the running ones are done, and reports.
@@ -223,7 +223,7 @@ type DeviceServiceServer interface {
 	ResumeDevice(context.Context, *ResumeDeviceRequest) (*ResumeDeviceResponse, error)
 	// LoadProgram hands a program image over in chunks. The first request is the
 	// header, all others are chunks; the client closes its side after the last.
-	// The device gets nothing unless the image came whole.
+	// The device gets nothing unless the whole image arrived.
 	LoadProgram(grpc.BidiStreamingServer[LoadProgramRequest, LoadProgramResponse]) error
 	// StartProgram runs a program as a new device process.
 	StartProgram(context.Context, *StartProgramRequest) (*StartProgramResponse, error)

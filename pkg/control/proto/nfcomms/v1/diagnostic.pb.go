@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Part is a part of a device that the diagnostic word tells of.
+// Part is a part of a device that the diagnostic word covers.
 type Part int32
 
 const (
@@ -198,7 +198,7 @@ const (
 	Layer_LAYER_DEVICE Layer = 5
 	// Until the device takes the offer.
 	Layer_LAYER_PICKUP Layer = 6
-	// Until the other end comes.
+	// Until the other end arrives.
 	Layer_LAYER_TARGET Layer = 7
 	// Bytes move.
 	Layer_LAYER_DMA Layer = 8
@@ -206,7 +206,7 @@ const (
 	Layer_LAYER_COMPLETION Layer = 9
 	// Until the caller runs again.
 	Layer_LAYER_WAKEUP Layer = 10
-	// Memory is let go, and the caller has its result.
+	// Memory is released, and the caller has its result.
 	Layer_LAYER_RETURN Layer = 11
 )
 

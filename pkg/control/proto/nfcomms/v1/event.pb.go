@@ -60,7 +60,7 @@ const (
 	Event_TYPE_CHANNEL_CLOSED Event_Type = 15
 	// A remote channel was closed because nobody used it.
 	Event_TYPE_CHANNEL_IDLE Event_Type = 16
-	// A caller did more than is told one by one; message counts it.
+	// A caller caused more events than are sent one by one; message counts them.
 	Event_TYPE_SUPPRESSED Event_Type = 17
 	// A device process that a client had started returned by itself.
 	Event_TYPE_PROCESS_ENDED Event_Type = 18
@@ -214,7 +214,7 @@ type Event struct {
 	// Why, where something failed; absent otherwise.
 	Failure *Failure `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
 	// The caller that asked for it, as the server's credentials name it; empty if there was none, or
-	// the server cannot tell.
+	// the server does not know it.
 	Caller        string `protobuf:"bytes,8,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -487,7 +487,7 @@ type WatchEventsResponse struct {
 	Change Change `protobuf:"varint,1,opt,name=change,proto3,enum=nfcomms.v1.Change" json:"change,omitempty"`
 	// The event; absent with CHANGE_SYNCED.
 	Event *Event `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
-	// Counts events; it never goes back within a server session.
+	// Counts events; it never decreases within a server session.
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Resumes after this message. Empty in a snapshot, which cannot be resumed.
 	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`

@@ -27,8 +27,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// EventService tells what happened to devices. The server keeps the last
-// events in memory; older ones are gone.
+// EventService streams the events of devices. The server keeps the last
+// events in memory; older ones are dropped.
 type EventServiceClient interface {
 	// ListEvents lists the kept events, oldest first.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
@@ -78,8 +78,8 @@ type EventService_WatchEventsClient = grpc.ServerStreamingClient[WatchEventsResp
 // All implementations must embed UnimplementedEventServiceServer
 // for forward compatibility.
 //
-// EventService tells what happened to devices. The server keeps the last
-// events in memory; older ones are gone.
+// EventService streams the events of devices. The server keeps the last
+// events in memory; older ones are dropped.
 type EventServiceServer interface {
 	// ListEvents lists the kept events, oldest first.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)

@@ -35,7 +35,7 @@ const (
 	Link_STATE_SICK Link_State = 2
 	// It does not carry packets.
 	Link_STATE_BROKEN Link_State = 3
-	// Neither of its ends was heard of.
+	// Neither of its ends has reported.
 	Link_STATE_UNKNOWN Link_State = 4
 )
 
@@ -221,7 +221,7 @@ type Node struct {
 	Diagnostic *DiagnosticWord `protobuf:"bytes,2,opt,name=diagnostic,proto3" json:"diagnostic,omitempty"`
 	// True if it was asked; without it, all that is known is its word.
 	Alive bool `protobuf:"varint,3,opt,name=alive,proto3" json:"alive,omitempty"`
-	// Packets of others that went on.
+	// Packets forwarded for other nodes.
 	Forwarded uint64 `protobuf:"varint,4,opt,name=forwarded,proto3" json:"forwarded,omitempty"`
 	// Packets, its own too, that left dimension order there.
 	Detours uint64 `protobuf:"varint,5,opt,name=detours,proto3" json:"detours,omitempty"`
@@ -357,7 +357,7 @@ type LinkCounts struct {
 	Sick int32 `protobuf:"varint,2,opt,name=sick,proto3" json:"sick,omitempty"`
 	// They do not.
 	Broken int32 `protobuf:"varint,3,opt,name=broken,proto3" json:"broken,omitempty"`
-	// Neither end was heard of.
+	// Neither end has reported.
 	Unknown       int32 `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -549,7 +549,7 @@ type GetFabricResponse struct {
 	Torus string `protobuf:"bytes,2,opt,name=torus,proto3" json:"torus,omitempty"`
 	// The device's own node: "0.0.0".
 	Node string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
-	// Nodes that were heard of.
+	// Nodes that have reported.
 	NodesKnown int32 `protobuf:"varint,4,opt,name=nodes_known,json=nodesKnown,proto3" json:"nodes_known,omitempty"`
 	// How links are.
 	Links         *LinkCounts `protobuf:"bytes,5,opt,name=links,proto3" json:"links,omitempty"`

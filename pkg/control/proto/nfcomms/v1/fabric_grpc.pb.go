@@ -40,11 +40,11 @@ type FabricServiceClient interface {
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
 	// GetRoute returns the way of a packet now.
 	GetRoute(ctx context.Context, in *GetRouteRequest, opts ...grpc.CallOption) (*GetRouteResponse, error)
-	// CutLink takes a link out of use, in both directions. Packets go around it.
+	// CutLink takes a link out of use, in both directions. Packets take other links.
 	CutLink(ctx context.Context, in *CutLinkRequest, opts ...grpc.CallOption) (*CutLinkResponse, error)
 	// MendLink takes back what CutLink did.
 	MendLink(ctx context.Context, in *MendLinkRequest, opts ...grpc.CallOption) (*MendLinkResponse, error)
-	// TestLink sends pseudo-random words by a link, between packets, which go on, and
+	// TestLink sends pseudo-random words by a link, between packets, which continue, and
 	// counts those that the other end did not see as they were sent. LINK_DOWN if the
 	// link is not up; BUSY if it is being tested, or four others of the device are.
 	TestLink(ctx context.Context, in *TestLinkRequest, opts ...grpc.CallOption) (*TestLinkResponse, error)
@@ -131,11 +131,11 @@ type FabricServiceServer interface {
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
 	// GetRoute returns the way of a packet now.
 	GetRoute(context.Context, *GetRouteRequest) (*GetRouteResponse, error)
-	// CutLink takes a link out of use, in both directions. Packets go around it.
+	// CutLink takes a link out of use, in both directions. Packets take other links.
 	CutLink(context.Context, *CutLinkRequest) (*CutLinkResponse, error)
 	// MendLink takes back what CutLink did.
 	MendLink(context.Context, *MendLinkRequest) (*MendLinkResponse, error)
-	// TestLink sends pseudo-random words by a link, between packets, which go on, and
+	// TestLink sends pseudo-random words by a link, between packets, which continue, and
 	// counts those that the other end did not see as they were sent. LINK_DOWN if the
 	// link is not up; BUSY if it is being tested, or four others of the device are.
 	TestLink(context.Context, *TestLinkRequest) (*TestLinkResponse, error)

@@ -28,8 +28,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // MessageService gives and takes direct messages of at most 56 bytes on
-// channels that OpenChannel opened. Bulk data does not pass here: it goes
-// through SendInd and ReceiveInd in the process that has the device open.
+// channels that OpenChannel opened. Bulk data does not pass here: send it
+// by SendInd and ReceiveInd in the process that has the device open.
 type MessageServiceClient interface {
 	// SendMessage gives one message and returns once the target took it. An error
 	// with a reason other than DEVICE_LOST says that it was not delivered.
@@ -72,8 +72,8 @@ func (c *messageServiceClient) ReceiveMessage(ctx context.Context, in *ReceiveMe
 // for forward compatibility.
 //
 // MessageService gives and takes direct messages of at most 56 bytes on
-// channels that OpenChannel opened. Bulk data does not pass here: it goes
-// through SendInd and ReceiveInd in the process that has the device open.
+// channels that OpenChannel opened. Bulk data does not pass here: send it
+// by SendInd and ReceiveInd in the process that has the device open.
 type MessageServiceServer interface {
 	// SendMessage gives one message and returns once the target took it. An error
 	// with a reason other than DEVICE_LOST says that it was not delivered.

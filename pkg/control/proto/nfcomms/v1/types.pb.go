@@ -30,13 +30,13 @@ const (
 	// Part of the snapshot: it was there when the watch began.
 	Change_CHANGE_SNAPSHOT Change = 1
 	// The snapshot, or what was missed before a resume, is complete. The message
-	// carries no resource. It comes once in a stream.
+	// carries no resource. It is sent once in a stream.
 	Change_CHANGE_SYNCED Change = 2
 	// It is new.
 	Change_CHANGE_CREATED Change = 3
 	// It changed; the message carries all of it.
 	Change_CHANGE_UPDATED Change = 4
-	// It is gone; the message carries its last state.
+	// It was removed; the message carries its last state.
 	Change_CHANGE_DELETED Change = 5
 )
 
