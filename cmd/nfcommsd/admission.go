@@ -158,7 +158,7 @@ func (d *daemon) ownerOf(who credentials.AuthInfo) listen.Owner {
 	return listen.Owner{Name: d.authorizer.Owner(who), Privileged: d.authorizer.RoleOf(who) == access.Admin}
 }
 
-// settling are credentials that tell the listener who proved to be whom.
+// settling are credentials that report to the listener which user was proved.
 type settling struct {
 	credentials.TransportCredentials
 	d *daemon
@@ -189,7 +189,7 @@ func (s settling) ClientHandshake(context.Context, string, net.Conn) (net.Conn, 
 	return nil, nil, errors.New("these credentials are for servers")
 }
 
-// Clone returns credentials that tell the same listener.
+// Clone returns credentials that report to the same listener.
 func (s settling) Clone() credentials.TransportCredentials {
 	return settling{s.TransportCredentials.Clone(), s.d}
 }
@@ -236,7 +236,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 func paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*listen.Conn); ok && c.Request(r.Context()) != nil {
-			return // the client is gone
+			return // the client has closed
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -19,7 +19,7 @@ func found(pattern string) map[string]string {
 }
 
 // discover adds devices that appeared since the last time to those in force, and returns them. One
-// whose node is gone stays listed with its failure until a reload.
+// whose node was removed stays listed with its failure until a reload.
 func (d *daemon) discover() map[string]string {
 	fresh := make(map[string]string)
 	if !d.conf.Auto {

@@ -5,8 +5,8 @@
 //	nfcommsd --config FILE --check            say what is wrong with it, and exit
 //	nfcommsd --config FILE --print-config     print what it would run with, and exit
 //
-// gRPC is on a UNIX socket, where the kernel reports who calls, and on TCP if told
-// to, with certificates on both sides. HTTP, if told to, has /metrics, /healthz
+// gRPC is on a UNIX socket, and on TCP if configured. On the socket the kernel reports the user of
+// a client; on TCP both sides show certificates. HTTP, if configured, has /metrics, /healthz
 // and /readyz. A device that cannot be opened does not keep the others from
 // being served: health says so, and it is tried again.
 //
@@ -17,7 +17,7 @@
 // answers the watchdog while devices answer it, and takes sockets named "control"
 // and "metrics".
 //
-// Exit codes: 0 after a signal, 1 if it could not start or go on, 2 for a
+// Exit codes: 0 after a signal, 1 if it could not start or continue, 2 for a
 // configuration that makes no sense.
 //
 // docs/operations.md describes how to run it.

@@ -19,7 +19,7 @@ const (
 )
 
 // drain ends the daemon: health is NOT_SERVING, new calls are refused,
-// watches end with a status to resume from, running calls may go on for
+// watches end with a status to resume from, running calls may continue for
 // drain.timeout or until a second signal, then devices and connections close.
 func (d *daemon) drain(signals <-chan os.Signal) {
 	notify(d.log, systemd.SdNotifyStopping, "STATUS=draining")

@@ -66,7 +66,7 @@ func (d *daemon) newRemote(creds credentials.TransportCredentials) *grpc.Server 
 }
 
 // newServer returns a server with the services of the control plane. Of its
-// interceptors the authorizer comes right after the counting, so that nothing else
+// interceptors the authorizer is right after the counting, so that nothing else
 // sees a call that is denied.
 func (d *daemon) newServer(creds credentials.TransportCredentials) *grpc.Server {
 	rescue := recovery.WithRecoveryHandlerContext(d.recovered)

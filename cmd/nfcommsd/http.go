@@ -82,7 +82,7 @@ func (d *daemon) newWeb(handler http.Handler) *http.Server {
 	}
 }
 
-// webFlags tells the exporter toolkit about TLS and users.
+// webFlags gives the exporter toolkit TLS and users.
 func (d *daemon) webFlags() *web.FlagConfig {
 	return &web.FlagConfig{WebConfigFile: &d.conf.HTTP.WebConfig}
 }

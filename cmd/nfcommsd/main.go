@@ -23,7 +23,7 @@ const (
 	exitConfig = 2
 )
 
-// runError is what went wrong with a configuration that makes sense.
+// runError is an error of a valid configuration.
 type runError struct {
 	error
 	logged bool // in the log already, in its form
@@ -32,7 +32,7 @@ type runError struct {
 func main() {
 	signals := make(chan os.Signal, 4) // one of each kind that matters, and a second SIGTERM
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
-	signal.Ignore(syscall.SIGPIPE) // a reader of the log that went away is no reason to end
+	signal.Ignore(syscall.SIGPIPE) // a closed reader of the log is no reason to end
 	os.Exit(run(os.Args[1:], os.Environ(), signals, os.Stdout, os.Stderr))
 }
 

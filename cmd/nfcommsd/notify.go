@@ -15,11 +15,11 @@ const idleStatus = 10 * time.Second
 // notify notifies systemd of something; without systemd nothing happens.
 func notify(log *slog.Logger, lines ...string) {
 	if _, err := systemd.SdNotify(false, strings.Join(lines, "\n")); err != nil {
-		log.Warn("systemd not told", "error", err)
+		log.Warn("systemd not notified", "error", err)
 	}
 }
 
-// mind answers systemd's watchdog, while a restart would not help, and tells it
+// mind answers systemd's watchdog, while a restart would not help, and notifies it
 // how the devices are, until ctx ends.
 func (d *daemon) mind(ctx context.Context) {
 	period, err := systemd.SdWatchdogEnabled(false)

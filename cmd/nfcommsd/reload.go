@@ -47,7 +47,7 @@ func (d *daemon) reload(load func() (*config.Loaded, error)) {
 	d.reloads.succeeded()
 }
 
-// changeDevices closes the devices that are gone or have another address, and
+// changeDevices closes the devices that were removed or have another address, and
 // opens the new ones.
 func (d *daemon) changeDevices(next map[string]string) {
 	fresh := maps.Clone(next)

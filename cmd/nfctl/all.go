@@ -127,7 +127,7 @@ func (a *app) ask(ctx context.Context, q *asked, questions func(context.Context,
 	}
 	if err != nil {
 		if gone := (*unreachableError)(nil); errors.As(err, &gone) {
-			err = gone.reason // the address stands beside it
+			err = gone.reason // the address is beside it
 		}
 		r.Error = message(err)
 		r.Status = statusOf(r.code)

@@ -122,13 +122,13 @@ func (a *app) start(cmd *cobra.Command) error {
 	return a.tls.check()
 }
 
-// startFilter reads the expression of --jq, which goes with JSON alone.
+// startFilter reads the expression of --jq, which needs JSON.
 func (a *app) startFilter() (err error) {
 	if a.jq == "" {
 		return nil
 	}
 	if a.output != "table" && a.output != "json" {
-		return usagef("--jq goes with -o json")
+		return usagef("--jq needs -o json")
 	}
 	a.output = "json"
 	a.filter, err = compileFilter(a.jq)
@@ -210,7 +210,7 @@ func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
 	return c, c.Close, nil
 }
 
-// explain turns the error of a connection that did not come about into one that
+// explain turns the error of a connection that was not made into one that
 // reports where and why.
 func (a *app) explain(ctx context.Context, err error) error {
 	if a.device != "" {

@@ -33,7 +33,7 @@ type barRecord struct {
 	Number       int32  `json:"number" doc:"0 to 5"`
 	Kind         string `json:"kind" doc:"memory_32, memory_64 or io"`
 	Prefetchable bool   `json:"prefetchable" doc:"true if reads of it change nothing"`
-	Address      uint64 `json:"address" doc:"where it lies in the machine's memory or ports"`
+	Address      uint64 `json:"address" doc:"its place in the machine's memory or ports"`
 	SizeBytes    uint64 `json:"size_bytes" doc:"its size"`
 }
 

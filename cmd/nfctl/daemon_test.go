@@ -117,7 +117,7 @@ func TestDaemon(t *testing.T) {
 	r := <-waiting
 	require.Equal(t, exitUnreachable, r.code, r.err)
 	require.Contains(t, do(exitUnreachable, "list").err, "connection refused")
-	require.Contains(t, do(exitUnhealthy, "doctor").out, "the daemon that made it is gone")
+	require.Contains(t, do(exitUnhealthy, "doctor").out, "the daemon that made it has ended")
 
 	d.start()
 	require.Contains(t, do(exitOK, "info", "sim0").out, "epoch:           1\n")

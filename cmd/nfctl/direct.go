@@ -34,7 +34,7 @@ func (a *app) dialDevice(ctx context.Context) (*control.Client, func() error, er
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		// It returns when Stop closes the listener, with nothing to tell.
+		// It returns when Stop closes the listener, without an error.
 		_ = gs.Serve(l)
 	}()
 	stop := func() error {

@@ -49,7 +49,7 @@ func (d *doctor) socket(ctx context.Context) []findingRecord {
 		return one(statusError, err.Error(), "ask who made the socket; the daemon's own folder is /run/nfcomms")
 	}
 	if err != nil {
-		return one(statusError, fmt.Sprintf("%s: %v: the daemon that made it is gone", text, err), "start nfcommsd")
+		return one(statusError, fmt.Sprintf("%s: %v: the daemon that made it has ended", text, err), "start nfcommsd")
 	}
 	return one(statusOK, text, "")
 }
@@ -120,7 +120,7 @@ func (d *doctor) devices(ctx context.Context) []findingRecord {
 			f.Fix = "do what the message says, or mend its address in the configuration; the server tries again by itself"
 		case r.State == "failed":
 			f.Status, f.Detail = statusError, f.Detail+": "+failureText(r.Failure)
-			f.Fix = "nfctl reset " + r.Device + "; nfctl events " + r.Device + " says what came before"
+			f.Fix = "nfctl reset " + r.Device + "; nfctl events " + r.Device + " says what preceded it"
 		case r.State == "ready":
 		default:
 			f.Status, f.Fix = statusWarning, "nfctl info "+r.Device+" says more"

@@ -78,7 +78,7 @@ func newLinkTest(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [DEVICE] NODE LINK",
 		Short: "Measure the error rate of a link, with its bound",
-		Long: `Send pseudo-random words from a node by a link, between packets, which go on, and
+		Long: `Send pseudo-random words from a node by a link, between packets, which continue, and
 count those that the other end did not see as they were sent. The bound is the bit error
 rate that the link stays below at the confidence of --confidence: without errors it
 falls as the test grows longer. One direction is tested; the other is that of the

@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	// A reader that went away shall be an error of the write, not a death
+	// A closed reader shall be an error of the write, not a death
 	// that leaves a terminal or a device as it was.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, s streams, getenv func(string) stri
 	return code
 }
 
-// message returns the one line that shows a person what went wrong.
+// message returns the one line that shows a person the error.
 func message(err error) string {
 	return escape(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }

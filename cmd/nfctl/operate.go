@@ -88,7 +88,7 @@ func newReset(a *app) *cobra.Command {
 		Short: "Reset a device: end every call, clear a fault, start the firmware anew",
 		Long: `Reset a device: stop its DMA, end every pending call with DEVICE_LOST, clear a
 fault and start the firmware anew under the next epoch. Channels from before stay
-unusable, processes are gone. Drain the device first to let running work end.
+unusable, processes have ended. Drain the device first to let running work end.
 ` + severalHelp,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeDevices,
 		RunE: a.each(func(ctx context.Context, c *control.Client, name string) (record, error) {
@@ -128,10 +128,10 @@ func (r drainRecord) table(p *printer) {
 }
 
 // slack is how much longer a drain may take than the server is asked to wait, so
-// that its answer, not our own deadline, tells what is left.
+// that its answer, not our own deadline, says what is left.
 const slack = 2 * time.Second
 
-// waiting gives a call the time of --timeout, of which the server is told.
+// waiting gives a call the time of --timeout, which the server knows.
 func (a *app) waiting(ctx context.Context, do func(ctx context.Context, wait *durationpb.Duration) error) error {
 	if a.timeout == 0 {
 		return do(ctx, nil)
@@ -349,7 +349,7 @@ func nodeFlag(cmd *cobra.Command, node *string) {
 // stoppedRecord is the output of nfctl stop.
 type stoppedRecord struct {
 	Device  string `json:"device" doc:"name of the device"`
-	Process uint64 `json:"process" doc:"number, at its node, of the process that is gone"`
+	Process uint64 `json:"process" doc:"number, at its node, of the process that has ended"`
 	Node    string `json:"node" doc:"x.y.z of the fabric's node that it ran at; empty: the device's own"`
 }
 

@@ -108,7 +108,7 @@ type statsRecord struct {
 	BlockedCalls int32  `json:"blocked_calls" doc:"calls that wait now, those of the control channel too"`
 	Wakeups      uint64 `json:"wakeups" doc:"doorbells from the device"`
 	Spurious     uint64 `json:"spurious_wakeups" doc:"doorbells from the device that found nothing to take"`
-	Full         uint64 `json:"full" doc:"messages and offers that found no room in their ring; 0 where a driver does not tell"`
+	Full         uint64 `json:"full" doc:"messages and offers that found no room in their ring; 0 where a driver does not count"`
 	Doorbells    uint64 `json:"doorbells" doc:"doorbells to the device"`
 	Dropped      uint64 `json:"dropped" doc:"messages from the device that were stale"`
 	Faults       uint64 `json:"faults" doc:"times the device was latched as faulty"`
@@ -165,10 +165,10 @@ type channelRecord struct {
 	State      string        `json:"state" doc:"open or closed"`
 	Owner      string        `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
-	Caller     string        `json:"caller" doc:"who opened it, of a channel of the server; empty if the server cannot tell"`
+	Caller     string        `json:"caller" doc:"who opened it, of a channel of the server; empty if the server does not know"`
 	Stats      trafficRecord `json:"stats" doc:"counters since it was opened"`
-	H2D        *halfRecord   `json:"h2d" doc:"what waits from host to device; null if the server does not tell"`
-	D2H        *halfRecord   `json:"d2h" doc:"what waits from device to host; null if the server does not tell"`
+	H2D        *halfRecord   `json:"h2d" doc:"what waits from host to device; null if the server does not know"`
+	D2H        *halfRecord   `json:"d2h" doc:"what waits from device to host; null if the server does not know"`
 }
 
 // halfRecord is one direction of a channel.

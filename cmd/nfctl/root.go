@@ -29,7 +29,7 @@ func newRoot(a *app) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.start(cmd)
 			if err == nil {
-				err = cmd.ValidateFlagGroups() // cobra would do it too late to tell
+				err = cmd.ValidateFlagGroups() // cobra would do it too late
 			}
 			a.started = err == nil
 			return err
@@ -108,7 +108,7 @@ func rootLong() string {
 an application that embeds the server, or, with --device, of one that nfctl
 opens itself for the time of the command.
 
-Data goes to the standard output, everything else to the standard error. The
+Data is written to the standard output, everything else to the standard error. The
 keys of -o json and -o yaml are documented and stable; their numbers are in
 base units, seconds and bytes.
 

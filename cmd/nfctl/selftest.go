@@ -22,11 +22,11 @@ type selftestRecord struct {
 	Loops  []variantRecord `json:"loops" doc:"the variants, in the order in which they ran"`
 }
 
-// variantRecord is what one variant came to.
+// variantRecord is the result of one variant.
 type variantRecord struct {
 	Variant   string  `json:"variant" doc:"synchronous, overlapped (blocking calls) or futures"`
-	Passed    bool    `json:"passed" doc:"true if every byte came back as it was sent"`
-	Failure   string  `json:"failure" doc:"what went wrong; empty if nothing"`
+	Passed    bool    `json:"passed" doc:"true if every byte returned as it was sent"`
+	Failure   string  `json:"failure" doc:"the error; empty if none"`
 	Transfers int     `json:"transfers" doc:"transfers there, and as many back"`
 	Bytes     int64   `json:"bytes" doc:"bytes there, and as many back"`
 	Seconds   float64 `json:"took_seconds" doc:"how long it took"`

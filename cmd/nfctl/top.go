@@ -188,7 +188,7 @@ func ratesOf(before, now *nfcommsv1.ChannelStats, interval float64) ratesRecord 
 	}
 }
 
-// perSecond is the rate of a counter. One that went back began anew at zero.
+// perSecond is the rate of a counter. One that decreased began anew at zero.
 func perSecond(before, now uint64, interval float64) float64 {
 	if now < before {
 		before = 0
@@ -285,7 +285,7 @@ func (a *app) topLoop(ctx context.Context, fetch func(context.Context) (sample, 
 		err = a.explain(ctx, err)
 		if code := exitCode(ctx, err); o.loop && (code == exitUnreachable || code == exitTimeout) {
 			fmt.Fprintf(a.err, "nfctl: %s\n", message(err))
-			before = sample{} // the server that comes back has other counters
+			before = sample{} // a restarted server has other counters
 			continue
 		}
 		if err != nil {

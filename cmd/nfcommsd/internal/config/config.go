@@ -13,7 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 )
 
-// Config is what nfcommsd is told. Default returns one that is complete.
+// Config is the configuration of nfcommsd. Default returns one that is complete.
 type Config struct {
 	// Devices are the addresses to open, by name.
 	Devices map[string]string
@@ -32,7 +32,7 @@ type Config struct {
 
 // Socket is the UNIX socket of the control plane.
 type Socket struct {
-	// Path is where it lies; empty means none.
+	// Path is where it is; empty means none.
 	Path string
 	// Mode are its permissions.
 	Mode fs.FileMode
@@ -109,7 +109,7 @@ type Keepalive struct {
 	// MinTime is the least time between two pings of a client.
 	MinTime time.Duration
 	// MaxAge is how old a connection may get, and Grace how long its calls may
-	// then go on.
+	// then continue.
 	MaxAge, Grace time.Duration
 }
 
@@ -123,7 +123,7 @@ type Health struct {
 
 // Drain is what happens on SIGTERM.
 type Drain struct {
-	// Timeout is how long running calls may go on.
+	// Timeout is how long running calls may continue.
 	Timeout time.Duration
 }
 
@@ -134,7 +134,7 @@ type Log struct {
 	Format string
 }
 
-// Default returns the configuration of a daemon that was told nothing: one
+// Default returns the configuration of a daemon without settings: one
 // in-process device, a UNIX socket, and root and the daemon's own user as
 // admins.
 func Default() Config {

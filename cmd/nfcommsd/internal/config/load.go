@@ -14,12 +14,12 @@ import (
 // EnvFile is the environment variable that names the file, as --config does.
 const EnvFile = "NFCOMMSD_CONFIG"
 
-// Loaded is a configuration and where it came from.
+// Loaded is a configuration and its sources.
 type Loaded struct {
 	Config
 	// File is the path of the YAML file; empty if there was none.
 	File string
-	// from is where each setting that was given comes from, by key.
+	// from is the source of each setting that was given, by key.
 	from map[string]string
 }
 
@@ -137,8 +137,8 @@ func (l *Loaded) apply(values map[string]given) error {
 // Given is true for a setting that the file, the environment or a flag has.
 func (l *Loaded) Given(key string) bool { return l.from[key] != "" }
 
-// Wrong says of what is wrong with a setting which one it is and where it comes
-// from. Nil stays nil.
+// Wrong adds to an error of a setting its key and its
+// source. Nil stays nil.
 func (l *Loaded) Wrong(key string, err error) error {
 	switch from := l.from[key]; {
 	case err == nil:

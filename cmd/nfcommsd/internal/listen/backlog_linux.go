@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// backlog is how many connections the kernel keeps until they are taken. It tells a client that does not
-// wait to come again when there are more.
+// backlog is how many connections the kernel keeps until they are taken. When there are more, a
+// client that does not wait gets EAGAIN, and may try again.
 const backlog = 512
 
 // batch is how many connections fromBacklog takes while a Close of the listener waits.
 const batch = 64
 
 // takeRaw lets fromBacklog take the connections of a UNIX socket, and makes its backlog no longer than
-// a caller may connect in a second: connections are taken in the order in which they came, so that all of
-// a flood that lies there is ahead of the next client.
+// a caller may connect in a second: connections are taken in order of arrival, so that all of
+// a flood that waits there is ahead of the next client.
 func (l *limited) takeRaw(listener syscall.Conn) {
 	raw, err := listener.SyscallConn()
 	if err == nil {

@@ -42,7 +42,7 @@ const (
 	reserved
 )
 
-// Source returns where the connection comes from: an address, of IPv6 the
+// Source returns the origin of the connection: an address, of IPv6 the
 // network of it, or the user of a UNIX socket.
 func (c *Conn) Source() string { return c.from }
 
@@ -122,7 +122,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// SyscallConn gives access to what lies below, for credentials that ask the
+// SyscallConn gives access to the socket below, for credentials that ask the
 // kernel who connected.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := c.Conn.(syscall.Conn); ok {

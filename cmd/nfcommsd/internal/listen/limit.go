@@ -30,14 +30,14 @@ type Limits struct {
 	OwnerOf func(syscall.Conn) (Owner, error)
 	// Late: a connection waits until Settle also if OwnerOf named its owner.
 	Late bool
-	// Refused is told of each connection that is closed for a limit.
+	// Refused is called for each connection that is closed for a limit.
 	Refused func(source string, why Reason)
 }
 
 // Pace is how many new connections are taken per second; a second's worth may
-// come at once. A connection counts when its owner is known, or else when its
+// arrive at once. A connection counts when its owner is known, or else when its
 // client sends something: one that says nothing takes nothing from those that do.
-// A connection beyond it is closed at once: a client that is told can try again. A source
+// A connection beyond it is closed at once: its client may try again. A source
 // is known once a connection of it settled, for knownTime.
 type Pace struct {
 	// Stranger is for each source that is not known, Strangers for all of them
@@ -63,8 +63,8 @@ type Reason string
 const (
 	Full    Reason = "full"    // no place is free, or as many as the caller has
 	TooFast Reason = "pace"    // more in a second than the source may have
-	Evicted Reason = "evicted" // it waited, and another came
-	Unknown Reason = "unknown" // nobody can tell whose it is
+	Evicted Reason = "evicted" // it waited, and another arrived
+	Unknown Reason = "unknown" // its user is not known
 )
 
 // errNoOwner is why a connection is Unknown that has to have an owner at once.
@@ -104,7 +104,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes the listener, and the connections that wait: nobody will hear
+// Close closes the listener, and the connections that wait: nobody will serve
 // them.
 func (l *limited) Close() error {
 	err := l.Listener.Close()
@@ -131,10 +131,10 @@ type door struct {
 	waiting  *list.List     // of *Conn, the oldest first
 	holders  map[string]int // settled connections by caller, of ordinary places
 	sources  map[string]*source
-	sweepAt  int // number of sources at which those that tell nothing are forgotten
+	sweepAt  int // number of sources at which those without a count are forgotten
 }
 
-// source is where connections come from.
+// source is an origin of connections.
 type source struct {
 	waiting int
 	known   time.Time // until when

@@ -33,7 +33,7 @@ func LoopbackUser(conn *net.TCPConn) (uid uint32, err error) {
 		return 0, os.NewSyscallError("socket", err)
 	}
 	defer syscall.Close(s)
-	// The answer lies in the socket before the request returns.
+	// The answer is in the socket before the request returns.
 	if err := syscall.Sendto(s, diagRequest(there, here), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
 		return 0, os.NewSyscallError("sendto", err)
 	}

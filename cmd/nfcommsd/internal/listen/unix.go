@@ -22,7 +22,7 @@ const maxPath = 107
 var (
 	// ErrPathTooLong: the path does not fit into a socket address.
 	ErrPathTooLong = errors.New("socket path too long")
-	// ErrNotOurs: something lies at the path that this daemon did not make.
+	// ErrNotOurs: at the path is something that this daemon did not make.
 	ErrNotOurs = errors.New("not a socket of this daemon")
 	// ErrInUse: another process listens there.
 	ErrInUse = errors.New("another process is listening")
@@ -54,7 +54,7 @@ func GroupID(name string) (int, error) {
 
 // Unix listens on a UNIX socket with permissions and a group (-1: the
 // process's own). A socket that a daemon of the same user left behind is
-// replaced; anything else that lies at the path is an error and stays. A lock
+// replaced; anything else at the path is an error and stays. A lock
 // beside the socket, PATH.lock, keeps two daemons that start at once apart.
 // Closing the listener removes the socket. It changes the umask of the process
 // for a moment.
