@@ -8,7 +8,7 @@
 //	-device '{"driver":"vfio-user-pci","socket":{"path":"SOCKET","type":"unix"}}'
 //
 // and guest memory that can be shared (memory-backend-memfd). The socket is
-// there before nfsim prints "listening", and gone when it exits.
+// there before nfsim prints "listening", and removed when it exits.
 //
 //	nfsim --node 1.0.0 --torus 2x2x1 …
 //

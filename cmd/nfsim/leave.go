@@ -11,7 +11,7 @@ const leaveMS = 10000
 // client's socket, and waits until the client has closed its own. QEMU 11.1 takes
 // the end of a device in its stride when it reads it, but fails an assertion of
 // its own when it writes to a socket that nobody reads any more: on a loaded
-// machine that is often the first it hears of it.
+// machine that is often the first notice of it.
 func (s *server) leave() {
 	socket := s.socket.Load()
 	if socket == nil {

@@ -104,7 +104,7 @@ func (n *node) run(ctx context.Context, o *options, device *shared, clients *hos
 	}
 }
 
-// errHungUp is why a connection ended whose other end closed it: it went, or the link
+// errHungUp is why a connection ended whose other end closed it: it ended, or the link
 // has another connection there.
 var errHungUp = errors.New("the neighbour closed it")
 

@@ -18,7 +18,7 @@ import (
 // How long the device of another node may take to show itself.
 const (
 	showTime = 4 * time.Second // its threads may wait for a processor; a client waits longer
-	wayTime  = time.Second     // … and without a way there: links may be coming up
+	wayTime  = time.Second     // … and without a way there: links may be connecting
 	showLook = 200 * time.Microsecond
 )
 
@@ -93,7 +93,7 @@ func (n *node) awaitShown(near *firmware.Near, to int) abi.Status {
 	}
 }
 
-// patience is that of a host that comes with the device of another node.
+// patience is that of a host with the device of another node.
 type patience struct {
 	begin time.Time
 	way   time.Time // when there was one last

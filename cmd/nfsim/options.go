@@ -84,8 +84,8 @@ func (o *options) define(cmd *cobra.Command) {
 	f.BoolVar(&o.noFilter, "no-filter", false, "let images of --shm make any system call, not only those that the device needs")
 	f.IntVar(&o.vectors, "vectors", pci.VectorsMax, fmt.Sprintf("MSI-X vectors, 1..%d", pci.VectorsMax))
 	f.BoolVar(&o.noMap, "no-mmap", false, "do not offer the mailbox BAR for mapping: every access is a message")
-	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has gone")
-	f.StringVar(&o.report, "report", "", "write what happened to this file, as JSON, when a client has gone")
+	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has ended")
+	f.StringVar(&o.report, "report", "", "write what happened to this file, as JSON, when a client has ended")
 	f.StringVar(&o.logs, "log-format", "text", "log format: text or json")
 	f.BoolVar(&o.debug, "log-debug", false, "log debug messages, too")
 	f.StringVar(&o.script, "script", "", "break the rules as this plan says: KIND[@FIRST][+EVERY][:WHERE],… (see below)")
@@ -127,7 +127,7 @@ func (o *options) defineNode(cmd *cobra.Command) {
 	f.StringVar(&o.node, "node", "", "be this node of a fabric: 1,0,0 or 1.0.0, or a name of the file")
 	f.StringVar(&o.torus, "torus", "", "node: how many nodes there are in x, y and z, as 2x2x1")
 	f.StringVar(&o.listen, "listen", "", "node: HOST:PORT where neighbours reach it; udp://HOST:PORT: over UDP as well")
-	f.StringArrayVar(&o.links, "link", nil, "node: reach the neighbour of a link, x+=HOST:PORT or x+=udp://HOST:PORT; for each that does not come by itself")
+	f.StringArrayVar(&o.links, "link", nil, "node: reach the neighbour of a link, x+=HOST:PORT or x+=udp://HOST:PORT; for each that does not connect by itself")
 	f.StringArrayVar(&o.peers, "peer", nil, "node: certificate of a neighbour, 0.0.0=SHA256 in hex; for each of them")
 	f.StringVar(&o.fabric, "fabric", "", "node: file that describes the whole (docs/fabric.md), in place of those")
 	f.StringVar(&o.certificate, "certificate", "", "node: file of its certificate, PEM")
@@ -169,7 +169,7 @@ func (o *options) address() bridge.Address {
 	return a
 }
 
-// logger makes the log; lines go to w.
+// logger makes the log, whose lines are written to w.
 func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{}
 	if o.debug {
@@ -189,7 +189,7 @@ const consoleHelp = `  map                    draw what the node knows of all
   route NODE             the link by which it sends to another, "none" without a way
   send NODE COUNT BYTES  packets that the other end checks, each of at most 4096 bytes
   done                   whether all of them have left
-  count                  packets and bytes that left and came, as JSON
+  count                  packets and bytes sent and received, as JSON
   cut LINK, mend LINK    take a link out of use, or back
   test LINK WORDS        test a link for ten seconds at most
 `

@@ -27,7 +27,7 @@ type clientReport struct {
 	Registers vfiouser.Accesses `json:"registers"`
 	Mailboxes vfiouser.Accesses `json:"mailboxes"`
 
-	DMARanges    uint64 `json:"dma_ranges"` // mapped when it went
+	DMARanges    uint64 `json:"dma_ranges"` // mapped when it ended
 	DMAMaps      uint64 `json:"dma_maps"`
 	DMAUnmaps    uint64 `json:"dma_unmaps"`
 	DMAFaults    uint64 `json:"dma_faults"`
@@ -40,7 +40,7 @@ type clientReport struct {
 	Struck       uint64 `json:"script_faults"` // that the script made happen
 }
 
-// add takes stock when a client has gone, before what it mapped is taken away.
+// add counts when a client has ended, before what it mapped is taken away.
 func (r *report) add(s *server, conn *vfiouser.Conn, err error) {
 	bus, messages := s.device.Bus().Stats(), conn.Stats()
 	c := clientReport{

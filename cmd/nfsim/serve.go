@@ -28,7 +28,7 @@ type server struct {
 	socket  atomic.Pointer[net.UnixConn] // of the client
 }
 
-// serve runs the device until ctx ends, or its client has gone.
+// serve runs the device until ctx ends, or its client has closed.
 func serve(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	log, err := o.logger(stderr)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *server) client(ctx context.Context, socket *net.UnixConn) (spoke bool, 
 	if ctx.Err() != nil {
 		ended = nil // we hung up
 	}
-	s.log.Info("client has gone", "err", ended)
+	s.log.Info("client has closed", "err", ended)
 	s.report.add(s, conn, ended)
 	s.device.PowerOff()
 	return true, s.report.write(s.options.report)

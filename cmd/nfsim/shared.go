@@ -70,9 +70,9 @@ func prepareShared(o *options, log *slog.Logger) (s *shared, lines *deviceLog, e
 	return s, lines, nil
 }
 
-// sharedBeat is the time between two heartbeats, unless the command line has one. Each goes to
+// sharedBeat is the time between two heartbeats, unless the command line has one. Each is sent to
 // all clients and costs a wake-up; clients take a device for lost a second after the last one,
-// as of any device, and hear of its end by the socket at once.
+// as of any device, and learn of its end by the socket at once.
 const sharedBeat = 200 * time.Millisecond
 
 // share runs a device that processes share, until ctx ends.

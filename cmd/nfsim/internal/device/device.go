@@ -31,7 +31,7 @@ type Instance interface {
 	Ring(island int)
 	// Fence stops DMA for the rest of the epoch.
 	Fence()
-	// Close ends the epoch. left is a process that goes on computing, which
+	// Close ends the epoch. left is a process that still computes, which
 	// reaches nothing of the device any more; nil: there is none.
 	Close() (left *firmware.Computing)
 }
@@ -75,7 +75,7 @@ type Device struct {
 	dog     watchdog
 	epochs  uint64
 	absent  absence
-	quit    chan struct{} // ends a boot; nil: there is none, or it was told
+	quit    chan struct{} // ends a boot; nil: there is none, or it was closed
 }
 
 var _ vfiouser.Device = (*Device)(nil)
@@ -98,7 +98,7 @@ func New(o Options) (*Device, error) {
 	return d, nil
 }
 
-// Close ends the device. The client must be gone.
+// Close ends the device. The client must have closed.
 func (d *Device) Close() {
 	d.PowerOff()
 	d.bus.Close()
@@ -128,7 +128,7 @@ func (d *Device) PowerOff() {
 }
 
 // Vanish pulls the device out: from now on registers and config space read as
-// ones and take nothing, until the client has gone.
+// ones and take nothing, until the client has closed.
 func (d *Device) Vanish() {
 	d.leave(isGone)
 	d.bus.Master(false)
@@ -194,7 +194,7 @@ func (d *Device) end(instance Instance) error {
 	}
 	instance.Fence()
 	if left := instance.Close(); left != nil {
-		d.log.Warn("a process goes on computing", "process", left.Process, "program", left.Program,
+		d.log.Warn("a process still computes", "process", left.Process, "program", left.Program,
 			"island", left.Island, "for", left.For)
 	}
 	d.bus.ClearInterrupts()
@@ -278,7 +278,7 @@ func (d *Device) WriteRegion(index int, offset uint64, p []byte) error {
 }
 
 // store writes the mailbox area. A client that posts its writes may have seen an island awake that
-// looked before this one came: on a bus what it reads back would have waited for the write.
+// looked before this one arrived: on a bus what it reads back would have waited for the write.
 func (d *Device) store(offset uint64, p []byte) error {
 	err := d.bus.Store(offset, p)
 	for island := range wire.IslandsMax {

@@ -142,7 +142,7 @@ func (d *Device) writeRegister(at, v uint32) {
 	}
 }
 
-// vectorAt returns the vector whose VECTOR_HOLDOFF lies at an offset.
+// vectorAt returns the vector whose VECTOR_HOLDOFF is at an offset.
 func (d *Device) vectorAt(at uint32) (vector int, ok bool) {
 	vector = (int(at) - pci.RegVectorHoldoff) / 4
 	return vector, at >= pci.RegVectorHoldoff && vector < d.options.Vectors

@@ -1,5 +1,5 @@
 // Package hostile makes a device that breaks the rules on purpose: what a driver
-// must survive. A plan says what goes wrong and when; what chance decides comes
+// must survive. A plan says what is wrong and when; random choices are
 // from a seed, so that a run can be had again.
 //
 // A plan is a list of faults, separated by commas:

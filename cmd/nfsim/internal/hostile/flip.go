@@ -65,7 +65,7 @@ func (l *epoch) flipThere(at, bit uint64) {
 	l.bus.Write(at, b[:])
 }
 
-// polled picks a word of a slot that comes next, or of the first page, up to the heartbeat.
+// polled picks a word of the next slot, or of the first page, up to the heartbeat.
 func (l *epoch) polled(r *rand.Rand) uint64 {
 	offset, stride := l.word(areaMailboxOffset), l.word(areaMailboxStride)
 	slots := (stride - mailboxSlots) / (2 * wire.SlotSize)

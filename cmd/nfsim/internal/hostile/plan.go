@@ -44,21 +44,21 @@ var kinds = append(catalogued(), []kind{
 	{name: "random", help: "any of the above", wrong: anyKind},
 	{name: "flip", help: "from then on slots and the area page change while the host reads them", control: true},
 	{name: "ahead", help: "more messages of the host were taken than it put, says a counter", event: onHead},
-	{name: "behind", help: "a counter of messages that were taken goes backwards", event: onHead},
+	{name: "behind", help: "a counter of messages that were taken decreases", event: onHead},
 	{name: "rewrite", help: "a slot is written again, otherwise, after it was published", event: onPublished},
 	{name: "lose", help: "a message, an offer or a list of the host never arrives", event: onTake, types: offers},
-	{name: "overreach", help: "DMA goes on past both ends of a page entry", event: onDMA},
+	{name: "overreach", help: "DMA continues past both ends of a page entry", event: onDMA},
 	{name: "wild", help: "DMA writes to a page nearby that was never named", event: onDMA},
 	{name: "scribble", help: "DMA writes to memory it was to read", event: onDMA},
 	{name: "late", help: "DMA writes once more to an entry after its transfer ended", event: onDMA},
 	{name: "stale", help: "DMA writes once more to an entry when the next RESET begins", event: onDMA},
-	{name: "irq-drop", help: "an interrupt never comes", event: onInterrupt},
-	{name: "irq-dup", help: "an interrupt comes twice, whatever HOLDOFF says", event: onInterrupt},
+	{name: "irq-drop", help: "an interrupt is not raised", event: onInterrupt},
+	{name: "irq-dup", help: "an interrupt is raised twice, whatever HOLDOFF says", event: onInterrupt},
 	{name: "irq-storm", help: "all vectors fire, five thousand times", event: onInterrupt},
 	{name: "mute", help: "no heartbeat any more", control: true},
 	{name: "hang", help: "nothing at all any more, until RESET", control: true},
 	{name: "gone", help: "registers and config space read as ones, as if it was pulled out", control: true},
-	{name: "fake-removal", help: "registers read as ones, but config space does not, and DMA goes on", control: true},
+	{name: "fake-removal", help: "registers read as ones, but config space does not, and DMA continues", control: true},
 	{name: "die", help: "the process ends, with exit code 3", control: true},
 	{name: "stuck", help: "a RESET is never done", event: onReset},
 }...)
@@ -96,7 +96,7 @@ type fault struct {
 	seen         uint64
 }
 
-// Plan is what goes wrong. The zero Plan: nothing.
+// Plan is what a hostile device does. The zero Plan: nothing.
 type Plan struct{ faults []*fault }
 
 // Parse reads a plan.

@@ -16,7 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
-// accesses are a client's puts and gets. They come through a socket of their own, with their
+// accesses are a client's puts and gets. They use a socket of their own, with their
 // bytes: each takes as long as the fabric needs for it, and reaches no memory of the client.
 type accesses struct {
 	fabric Fabric
@@ -62,7 +62,7 @@ func (a *accesses) end() {
 	a.under.Wait()
 }
 
-// serve begins what the client asks for until it says what is no request, or has gone.
+// serve begins what the client asks for until it sends an invalid request, or has closed.
 func (a *accesses) serve() {
 	defer close(a.read)
 	defer a.conn.Close()
@@ -130,7 +130,7 @@ func (a *accesses) do(ctx context.Context, r shmwire.Access, data []byte) {
 	}
 }
 
-// accessStatus is the status that the end of a put or a get goes as.
+// accessStatus is the status of the end of a put or a get.
 func accessStatus(err error) abi.Status {
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -32,7 +32,7 @@ type Fabric interface {
 	Put(ctx context.Context, to bridge.FabricWindow, offset uint64, data []byte) error
 	Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error
 	Window(ctx context.Context, mem []byte, access bridge.WindowAccess) (bridge.HostWindow, error)
-	// Leave returns when hosts of other nodes neither come to the device nor go any more.
+	// Leave returns when no host of another node attaches or detaches any more.
 	Leave()
 }
 
@@ -118,10 +118,10 @@ func (h *host) aboutFabric(m *shmwire.Message) (shmwire.Message, *os.File) {
 	switch m.Kind {
 	case shmwire.State:
 		s, err := f.State()
-		return h.told(m, shmwire.EncodeState(&s), err)
+		return h.answered(m, shmwire.EncodeState(&s), err)
 	case shmwire.Route:
 		hops, err := f.Route(shmwire.RouteOf(m.Address))
-		return h.told(m, shmwire.EncodeRoute(hops), err)
+		return h.answered(m, shmwire.EncodeRoute(hops), err)
 	case shmwire.Accesses:
 		return h.openAccesses(m)
 	}
@@ -153,8 +153,8 @@ func testSlice(f Fabric, n abi.Node, link int, words uint64) (checked, wrong uin
 	return t.Words, t.Wrong, err
 }
 
-// told answers with data in memory of its own.
-func (h *host) told(m *shmwire.Message, data []byte, err error) (shmwire.Message, *os.File) {
+// answered returns an answer with data in memory of its own.
+func (h *host) answered(m *shmwire.Message, data []byte, err error) (shmwire.Message, *os.File) {
 	if err != nil {
 		return shmwire.Refusal(m.Kind, statusOf(err), shmwire.Bound{}), nil
 	}
@@ -182,7 +182,7 @@ func memoryOf(data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// statusOf is the status that an error of a fabric goes as.
+// statusOf is the status of an error of a fabric.
 func statusOf(err error) abi.Status {
 	if errors.Is(err, bridge.ErrLinkDown) {
 		return abi.ErrClosed

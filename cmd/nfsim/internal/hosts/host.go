@@ -172,7 +172,7 @@ func (h *host) end() firmware.BusStats {
 	return h.bus.Stats()
 }
 
-// serve answers requests until the client has gone, or sends what is none.
+// serve answers requests until the client has closed, or sends an invalid one.
 func (h *host) serve() error {
 	_ = h.conn.SetReadDeadline(time.Time{})
 	for {

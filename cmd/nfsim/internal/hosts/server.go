@@ -72,7 +72,7 @@ func New(o Options) (*Server, abi.Status) {
 	}, abi.OK
 }
 
-// Serve serves clients until ctx ends, then takes leave of all of them.
+// Serve serves clients until ctx ends.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	failing := false // logged already
@@ -152,5 +152,5 @@ func (s *Server) serve(c *net.UnixConn, peer fdpass.Peer, owner string) {
 	log.Info("client attached", "epoch", h.epoch)
 	err := h.serve()
 	stats := h.end()
-	log.Info("client gone", "err", err, "read", stats.BytesRead, "written", stats.BytesWritten, "faults", stats.Faults)
+	log.Info("client has closed", "err", err, "read", stats.BytesRead, "written", stats.BytesWritten, "faults", stats.Faults)
 }

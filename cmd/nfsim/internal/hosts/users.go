@@ -12,7 +12,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
-// user is what the clients of one user have together. Guarded by the server's mu.
+// user is what the clients of one user have together, and may have. Guarded by the server's mu, but
+// for the bounds, which do not change.
 type user struct {
 	hosts  int
 	mapped uint64 // bytes

@@ -164,7 +164,7 @@ func (c *Conn) irqInfo(m *message) ([]byte, error) {
 	return order.AppendUint32(out, count), nil
 }
 
-// region reads the head of an access and checks that it lies in its region.
+// region reads the head of an access and checks that it is in its region.
 func (c *Conn) region(m *message) (r reader, index int, offset uint64, count uint32, err error) {
 	r = reader{b: m.payload}
 	offset = r.u64()

@@ -29,7 +29,7 @@ const (
 // Conn is one client of a device. Serve runs it; the other methods are safe for
 // concurrent use.
 type Conn struct {
-	// Greeting is the time in which the client must agree on a version: until it goes, a device
+	// Greeting is the time in which the client must agree on a version: until it ends, a device
 	// has no other. It is set before Serve.
 	Greeting time.Duration
 
@@ -72,7 +72,7 @@ func NewConn(c *net.UnixConn, dev Device, log *slog.Logger) *Conn {
 	return &Conn{Greeting: greeting, conn: c, dev: dev, log: log, waiting: make(map[uint16]chan *message), chunk: MaxTransfer}
 }
 
-// Serve answers the client until it has gone (nil), Close is called
+// Serve answers the client until it has closed (nil), Close is called
 // (net.ErrClosed), it did not agree on a version in time (os.ErrDeadlineExceeded),
 // or what it sends cannot be understood.
 func (c *Conn) Serve() error {
@@ -174,7 +174,7 @@ func (c *Conn) check(m *message) error {
 	return nil
 }
 
-// errnoOf is what the client is told of an error.
+// errnoOf is the errno that the client gets for an error.
 func errnoOf(err error) uint32 {
 	var e syscall.Errno
 	if errors.As(err, &e) && e != 0 {

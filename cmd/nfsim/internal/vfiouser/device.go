@@ -22,9 +22,9 @@ type Device interface {
 	Region(index int) Region
 	// Vectors returns the number of MSI-X vectors.
 	Vectors() int
-	// ReadRegion fills p. The access lies inside the region.
+	// ReadRegion fills p. The access is inside the region.
 	ReadRegion(index int, offset uint64, p []byte) error
-	// WriteRegion takes p. The access lies inside the region. The client may
+	// WriteRegion takes p. The access is inside the region. The client may
 	// wait for it with all its processors: long work belongs elsewhere.
 	WriteRegion(index int, offset uint64, p []byte) error
 	// MapDMA makes client memory reachable.

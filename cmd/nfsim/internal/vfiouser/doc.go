@@ -3,7 +3,7 @@
 //
 // The package knows the protocol and nothing of the device behind it. Every
 // message is checked in full; a malformed one is answered with an error, and one
-// that cannot be told from the next ends the connection. Every descriptor that
+// without a clear end ends the connection. Every descriptor that
 // arrives is closed once its message was handled: a Device that keeps one
 // duplicates it.
 package vfiouser

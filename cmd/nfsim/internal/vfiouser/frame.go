@@ -13,7 +13,7 @@ type framer struct{ in *fdpass.Reader }
 
 func newFramer(c *net.UnixConn) framer { return framer{fdpass.NewReader(c)} }
 
-// next waits for a message. io.EOF: the client has gone between two messages.
+// next waits for a message. io.EOF: the client has closed between two messages.
 // With another error there may be a message whose header cannot be right; it is
 // to be refused, and nothing can follow.
 func (f framer) next() (*message, error) {

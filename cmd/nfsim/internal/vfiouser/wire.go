@@ -91,7 +91,7 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// message is one message as it came.
+// message is one message as it arrived.
 type message struct {
 	Header
 	fdpass.Set
