@@ -20,7 +20,7 @@ const Auto = "auto"
 // Load is what the members of a group send in a step, on average.
 type Load struct {
 	Members int
-	// Frames go out per member: its targets. Packages are those with bytes.
+	// Frames are sent per member: its targets. Packages are those with bytes.
 	Frames, Packages float64
 	// Bytes of a package.
 	Bytes float64
@@ -66,7 +66,7 @@ func Predict(l Load, c Cost) []Prediction {
 }
 
 // SpikeLoad is the load of the report's benchmark: cells that are shared evenly,
-// listen to so many others drawn at random, fire so often a second, and tell in
+// listen to so many others drawn at random, fire so often a second, and send in
 // each step of so many milliseconds, event bytes for a spike (appendices A and B).
 func SpikeLoad(cells, members, synapses int, hertz, milliseconds float64, event int) Load {
 	own := float64(cells) / float64(members)
@@ -183,8 +183,8 @@ func (a *auto) list() {
 	a.times = make([]float64, autoRounds*len(a.run))
 }
 
-// current is the trial that a.at is in, by round and candidate. Each second round goes the
-// other way: who always follows the one that leaves least in the caches would seem slow.
+// current is the trial that a.at is in, by round and candidate. Each second round takes the
+// other order: a candidate that always follows the one that leaves least in the caches would seem slow.
 func (a *auto) current() int {
 	n := len(a.run)
 	round, i := a.at/a.trial/n, a.at/a.trial%n

@@ -65,7 +65,7 @@ func BenchmarkExchange(b *testing.B) {
 // cpu reports the processor time of an operation, which others hardly change.
 func cpu(b *testing.B) func() {
 	used := func() (t syscall.Rusage) {
-		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &t) // 0 where it cannot be told
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &t) // 0 where it is unknown
 		return t
 	}
 	from := used()

@@ -49,7 +49,7 @@ const (
 	withdrawn
 )
 
-// mark tells the exchanges apart that use one slate; 0 is none.
+// mark distinguishes the exchanges that use one slate; 0 is none.
 func (g *Group) mark() uint64 { return uint64(g.epoch)<<32 | (g.exchanges+1)&math.MaxUint32 }
 
 // slot is the place of this exchange on every board.
@@ -174,7 +174,7 @@ func (s *exchangeStep) post() error {
 		g.stats.sent(len(data))
 		switch large := len(data) > smallFrame; {
 		case large && to.shared:
-			at.state.Store(taken) // as it lies
+			at.state.Store(taken) // in place
 		case large:
 			at.state.Store(offered)
 			p.large++
@@ -301,7 +301,7 @@ func (g *Group) withdraw() {
 	}
 }
 
-// news reports whether what this member waits for has come to a board, or what
+// news reports whether a board has what this member waits for, or what
 // does not fit its call.
 func (g *Group) news() bool {
 	x := &g.exchange
@@ -315,7 +315,7 @@ func (g *Group) news() bool {
 	return some
 }
 
-// poster returns a source that has posted this exchange and was not heard.
+// poster returns a source that has posted this exchange and was not taken.
 func (g *Group) poster() (int, bool) {
 	for i := range g.fromPeers {
 		from := &g.fromPeers[i]
@@ -385,7 +385,7 @@ func (l *meshLink) unpark() {
 	l.mu.Unlock()
 }
 
-// sleep returns when the member is woken, or when the time has come.
+// sleep returns when the member is woken, or at the time.
 func (l *meshLink) sleep(until time.Time) {
 	if until.IsZero() {
 		<-l.wake

@@ -23,7 +23,7 @@ func TestLastStep(t *testing.T) {
 	}
 }
 
-// TestLargeIsTheUsersAgain: after a call, whatever came of it, nobody looks at what it
+// TestLargeIsTheUsersAgain: after a call, whatever its outcome, nobody reads what it
 // was given; a step that failed shows nothing of it.
 func TestLargeIsTheUsersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestLargeIsAwaited(t *testing.T) {
 	})
 }
 
-// TestPostDisagrees: a member whose call only receives is told when another exchanges
+// TestPostDisagrees: a member whose call only receives gets an error when another exchanges
 // in that step.
 func TestPostDisagrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestOneWayLarge(t *testing.T) {
 	require.NoError(t, all.Wait())
 }
 
-// passSizes sends bytes that name the sender and the step, and checks what comes.
+// passSizes sends bytes that name the sender and the step, and checks what arrives.
 func passSizes(ctx context.Context, g *Group, targets []int, step int) error {
 	var out []Package
 	for i, to := range targets {
@@ -211,7 +211,7 @@ func TestZeroCopy(t *testing.T) {
 					return fmt.Errorf("step %d: from %d: a copy, or other bytes", step, p.Rank)
 				}
 			}
-			if step%20 == 19 { // a barrier has all let go
+			if step%20 == 19 { // after a barrier no buffer is held
 				if err := g.Barrier(ctx); err != nil {
 					return err
 				}

@@ -3,7 +3,7 @@ package group
 import "encoding/binary"
 
 // bruck is the multi-step method: in round k a member sends to the one 2^k ahead
-// all packages that have that far to go still, in one frame. Packages travel over
+// all packages with at least that far to travel, in one frame. Packages travel over
 // up to log n members, who need no more than log n frames each.
 type bruck struct {
 	blocks  []block
@@ -37,7 +37,7 @@ func (b *bruck) Exchange(s *exchangeStep) error {
 	return b.deliver(s)
 }
 
-// leaving takes out the blocks that go in a round, as one frame.
+// leaving takes out the blocks that are sent in a round, as one frame.
 func (b *bruck) leaving(s *exchangeStep, round int) []byte {
 	if round == len(b.buffers) {
 		b.buffers = append(b.buffers, nil)
@@ -60,7 +60,7 @@ func (b *bruck) leaving(s *exchangeStep, round int) []byte {
 }
 
 // arrived adds the blocks of a frame, which is held until the next call: each
-// round hears another source.
+// round receives from another source.
 func (b *bruck) arrived(s *exchangeStep, f *frame) error {
 	s.g.hold(f)
 	n := uint32(s.Size())

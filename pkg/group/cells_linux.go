@@ -10,10 +10,10 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/ring"
 )
 
-// Small frames between processes go in cells: memory of the member that they are for,
+// Small frames between processes are in cells: memory of the member that they are for,
 // where each other member has some cells of its own. All that a member looks at for a
-// step of small packages lies together, where rings would have it touch three pages for each
-// source. A cell is free while its number is 0. A frame that has no room goes in the ring; frames
+// step of small packages is contiguous, where rings would have it touch three pages for each
+// source. A cell is free while its number is 0. A frame that has no room is sent by the ring; frames
 // are numbered, so that they are taken in order wherever they are.
 
 const (

@@ -8,8 +8,8 @@ import (
 )
 
 // The collectives run in rounds of doubling distance, in which what a member
-// knows doubles: log n rounds, and each byte comes to each member once. Phases of
-// one step are told apart by tags, a round each.
+// knows doubles: log n rounds, and each member receives each byte once. Phases of
+// one step are distinguished by tags, a round each.
 
 // Barrier returns once every member has called it.
 func (g *Group) Barrier(ctx context.Context) error {

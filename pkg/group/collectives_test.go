@@ -54,7 +54,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestBarrier: nobody is through before everybody has come.
+// TestBarrier: no member leaves before all have arrived.
 func TestBarrier(t *testing.T) {
 	var came atomic.Int64
 	play(t, "mesh", Options{Size: 7}, func(ctx context.Context, g *Group) error {

@@ -3,7 +3,7 @@ package group
 import "math/bits"
 
 // pairing is one round of the complete pairwise exchange: whom rank sends to and
-// whom it hears in round 1 to size-1. In a group of a power of two each round
+// whom it receives from in round 1 to size-1. In a group of a power of two each round
 // pairs the members off; else the rounds shift.
 func pairing(rank, size, round int) (to, from int) {
 	if bits.OnesCount(uint(size)) == 1 {
@@ -12,8 +12,8 @@ func pairing(rank, size, round int) (to, from int) {
 	return (rank + round) % size, (rank - round + size) % size
 }
 
-// cpex talks to one partner at a time: it starts the frame for the one, hears the
-// other, and continues when its frame has gone.
+// cpex has one partner at a time: it starts the frame for the one, receives from the
+// other, and continues when its frame is sent.
 func cpex(s *exchangeStep) error {
 	var f frame
 	for round := 1; round < s.Size(); round++ {

@@ -71,7 +71,7 @@ func (g *Group) bind(ctx context.Context) {
 	g.waker.done, g.waker.stop = done, context.AfterFunc(ctx, g.link.Wake)
 }
 
-// end finishes a call. An error breaks the group: the others are told.
+// end finishes a call. An error breaks the group: the others are notified.
 func (g *Group) end(err error) error {
 	if err == nil {
 		err = g.leftover()
@@ -100,7 +100,7 @@ func (g *Group) leftover() error {
 	return nil
 }
 
-// report makes an *Error of what went wrong in op.
+// report makes an *Error of the failure of op.
 func (g *Group) report(op operation, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -110,9 +110,9 @@ func (g *Group) report(op operation, err error) *Error {
 	return e
 }
 
-// revoke tells the others that this member gave the epoch up, as far as there
+// revoke notifies the others that this member gave the epoch up, as far as there
 // is room: who has none learns it by its deadline, or when this member leaves. In a
-// join they are told which ranks this member missed.
+// join their error names the ranks that this member missed.
 func (g *Group) revoke(why *Error) {
 	var missed []byte
 	if g.op == opHello && errors.Is(why, ErrLate) {
@@ -140,7 +140,7 @@ func (g *Group) poll() (mine, some bool) {
 	return g.accept(&g.frame), true
 }
 
-// accept sorts a frame that came. True leaves it to the caller: it is of this
+// accept sorts a frame that arrived. True leaves it to the caller: it is of this
 // step, and its From is a rank of the group.
 func (g *Group) accept(f *frame) bool {
 	at := f.From
@@ -169,7 +169,7 @@ func (g *Group) accept(f *frame) bool {
 	return false
 }
 
-// postpone keeps a frame of a step to come, and with it its place on the link. A
+// postpone keeps a frame of a later step, and with it its place on the link. A
 // proposal of the next epoch says that its sender gave this one up, and which step: one that it has
 // finished ends here as well. A frame of an epoch beyond that: a member that joins or flushes is
 // about to begin the epoch before.
@@ -218,7 +218,7 @@ func (g *Group) fail(err *Error) {
 	}
 }
 
-// progress does what can be done without waiting: it takes what has come and
+// progress does what can be done without waiting: it takes what has arrived and
 // sends what there is room for. False: there was nothing.
 func (g *Group) progress() bool {
 	did := false
@@ -242,8 +242,8 @@ const (
 	everyone  = -2
 )
 
-// await waits until something comes. on is whom it waits for, which is what an
-// error names: a rank, or anySource for all that have not been heard in this step.
+// await waits until something arrives. on is whom it waits for, which is what an
+// error names: a rank, or anySource for all from which nothing was received in this step.
 // It fails when time is up, and when a member has ended that is waited for or did
 // not leave in peace.
 func (g *Group) await(on int) error { return g.awaitFrames(on, 1) }
@@ -309,7 +309,7 @@ func (g *Group) awaited(on int) []int {
 	return ranks
 }
 
-// missing returns an error about members that are gone: those that died, those that
+// missing returns an error about members that are lost: those that died, those that
 // are waited for, and in a flush those that never said where their data end.
 func (g *Group) missing(on int) error {
 	var dead []int
@@ -332,7 +332,7 @@ func (g *Group) missing(on int) error {
 }
 
 // flushedAndLeft reports whether a member that left may have flushed to the end. Then
-// all have flushed, and the word of one that this member has not heard of yet is on its
+// all have flushed, and the word of one from which this member has nothing yet is on its
 // way; it shows whether this exchange counts.
 func (g *Group) flushedAndLeft(rank int) bool {
 	return g.flushing && g.lastAt[rank] > 0 && slices.Contains(g.lastAt, 0)

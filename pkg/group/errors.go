@@ -35,7 +35,7 @@ var (
 	ErrMemory = errors.New("memory cannot be reached")
 	// ErrOptions: options that make no sense.
 	ErrOptions = errors.New("bad options")
-	// ErrBroken: a step failed before; Shrink starts anew, without who is gone.
+	// ErrBroken: a step failed before; Shrink starts anew, without the lost members.
 	ErrBroken = errors.New("group is broken")
 	// ErrBusy: another call on this member has not returned.
 	ErrBusy = errors.New("member is busy")

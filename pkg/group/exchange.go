@@ -199,7 +199,7 @@ func (g *Group) flushed() bool {
 // startOver begins the next epoch with the same members. The last exchange with
 // data has the same number at all of them; one that has ended, or only begun,
 // after it moved nothing: it does not count, and what is under way of it is
-// dropped when it comes.
+// dropped when it arrives.
 func (g *Group) startOver() error {
 	g.flushing = false
 	g.releaseInbox()
@@ -212,7 +212,7 @@ func (g *Group) startOver() error {
 	return nil
 }
 
-// nextEpoch begins an epoch. Frames of the one before are dropped as they come.
+// nextEpoch begins an epoch. Frames of the one before are dropped as they arrive.
 func (g *Group) nextEpoch(epoch uint32) {
 	g.releaseInbox()
 	g.epoch, g.exchanges = epoch, 0
@@ -237,7 +237,7 @@ func (g *Group) releaseInbox() {
 // helloFormat is what all members must say alike.
 const helloFormat = "size %d, events of %d bytes, buffer %d, zero copy %t, algorithm %s"
 
-// hello tells the others how this member joined, and compares how they did.
+// hello reports to the others how this member joined, and compares how they did.
 func (g *Group) hello(ctx context.Context) error {
 	g.call.Lock()
 	defer g.call.Unlock()
@@ -311,7 +311,7 @@ func (g *Group) greet() error {
 // lingerTime is how long a member that refuses to join stays to say why.
 const lingerTime = time.Second
 
-// linger waits until the others have been told how this member wanted to join.
+// linger waits until the others have received how this member wanted to join.
 func (g *Group) linger() {
 	g.until = time.Now().Add(lingerTime)
 	for g.sends.steps > 0 && time.Now().Before(g.until) && g.ctx.Err() == nil && !g.closed.Load() {

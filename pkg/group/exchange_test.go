@@ -204,7 +204,7 @@ func TestOneWayEdges(t *testing.T) {
 }
 
 // TestCrossedTargets: two members send to the same two in opposite orders, and each
-// of those, asleep by then, hears one of them before the other can continue.
+// of those, asleep by then, receives from one before the other can continue.
 func TestCrossedTargets(t *testing.T) {
 	edges := [4][2][]int{{{2, 3}, {}}, {{3, 2}, {}}, {{}, {0, 1}}, {{}, {0, 1}}}
 	for _, a := range Algorithms() {
@@ -243,7 +243,7 @@ func crossed(ctx context.Context, mesh *Mesh, a Algorithm, rank int, targets, so
 	return err
 }
 
-// TestPackages: packages come as they arrive; a loop that breaks off ends its
+// TestPackages: packages are yielded as they arrive; a loop that breaks off ends its
 // step all the same.
 func TestPackages(t *testing.T) {
 	play(t, "mesh", Options{Size: 4, Algorithm: "isend"}, func(ctx context.Context, g *Group) error {
@@ -335,7 +335,7 @@ func TestFlush(t *testing.T) {
 }
 
 // TestFlushAndLeave: who has flushed may leave at once; the others, who still look for
-// the end of the data, do not take it for gone.
+// the end of the data, do not take it for lost.
 func TestFlushAndLeave(t *testing.T) {
 	for transport := range transports {
 		for _, a := range Algorithms() {
@@ -393,7 +393,7 @@ func TestFlushWithoutOne(t *testing.T) {
 }
 
 // TestNoAllocation: a step allocates nothing once memory is warm, whatever its
-// packages are: small ones, what goes in pieces, events of a type, with a deadline and
+// packages are: small ones, those sent in pieces, events of a type, with a deadline and
 // without copies.
 func TestNoAllocation(t *testing.T) {
 	if raceEnabled {

@@ -139,7 +139,7 @@ func TestErrorsAreOneLine(t *testing.T) {
 	require.EqualError(t, err, "group: close: rank 1: step 0: member is gone; step is late")
 }
 
-// TestJoinMissing: the ranks that do not come are named by each member, whichever waits no longer
+// TestJoinMissing: the ranks that do not join are named by each member, whichever waits no longer
 // first; a rank that is there twice is refused.
 func TestJoinMissing(t *testing.T) {
 	for first := range 5 {
@@ -328,7 +328,7 @@ func TestDeath(t *testing.T) {
 }
 
 // TestLeave: who has all it needs may leave; others who need nothing of it any more
-// do not mind, those who do are told.
+// do not mind, those who do get an error.
 func TestLeave(t *testing.T) {
 	for transport := range transports {
 		for _, a := range Algorithms() {
@@ -338,7 +338,7 @@ func TestLeave(t *testing.T) {
 				}
 				_, err := g.Exchange(ctx, nil)
 				if errors.Is(err, ErrRevoked) || errors.Is(err, ErrGone) && err.(*Error).Step == 5 {
-					return nil // the others leave as well, once they have been told
+					return nil // the others leave as well, once they have the error
 				}
 				return fmt.Errorf("rank %d: %w", g.Rank(), err)
 			})
@@ -365,7 +365,7 @@ func TestCloseEndsCall(t *testing.T) {
 	})
 }
 
-// TestDisagree: members that call something else in a step are told what the
+// TestDisagree: members that call something else in a step learn what the
 // other does.
 func TestDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestShrinkWaits: a member that does not come is named.
+// TestShrinkWaits: a member that does not arrive is named.
 func TestShrinkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		members := group(t, t.Context(), Options{Size: 3, JoinTimeout: time.Second})
@@ -492,7 +492,7 @@ func TestShrinkOnce(t *testing.T) {
 }
 
 // TestShrinkAfterFlush: a member whose flush had ended is an epoch further than the others,
-// and one that has heard of it proposes that, too: nobody has finished the epoch between. Their
+// and one that knows of it proposes that, too: nobody has finished the epoch between. Their
 // proposal may be for an earlier step than one of theirs.
 func TestShrinkAfterFlush(t *testing.T) {
 	exchange, second, third := frameHeader{Epoch: 2}, frameHeader{Epoch: 2, Op: opPropose}, frameHeader{Epoch: 3, Op: opPropose}

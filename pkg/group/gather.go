@@ -51,7 +51,7 @@ func (s *exchangeStep) find(from int, share []byte) error {
 	return s.found(&f)
 }
 
-// found counts a source as heard and hands over what it has, which is in this
+// found counts a source as received and hands over what it has, which is in this
 // member's own memory.
 func (s *exchangeStep) found(f *frame) error {
 	if !s.Awaits(f.From) {
@@ -162,8 +162,8 @@ type shares struct {
 	s     *exchangeStep
 	sizes []int
 	whole [][]byte // by rank: room for all of it
-	have  []int    // by rank: how much of it has come
-	left  int      // bytes to come, of all
+	have  []int    // by rank: how much of it has arrived
+	left  int      // bytes still to receive, of all
 }
 
 func newShares(s *exchangeStep, sizes []int) *shares {
@@ -186,7 +186,7 @@ func (x *shares) add(parts [][]byte, skip int) {
 }
 
 // more gathers the next bytes of all shares, at most so many of each, 0: all. It
-// returns how much of own has gone.
+// returns how much of own was sent.
 func (x *shares) more(c *collective, own []byte, sent, most int) (int, error) {
 	if x.left == 0 {
 		return sent, nil

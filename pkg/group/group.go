@@ -93,18 +93,18 @@ type Group struct {
 	broken *Error // why no step can follow in this epoch
 
 	epoch  uint32
-	step   uint64 // of the call that runs, or comes next
+	step   uint64 // of the call that runs, or is next
 	typed  any    // of the type that Exchange was called with last
 	where  atomic.Pointer[membership]
 	member membership // the same, for the call that runs
 	inbox  inbox
-	later  []frame // of steps to come
+	later  []frame // of later steps
 	held   []frame // whose data the caller looks at
 	frame  frame   // what the link fills in
 	back   frame   // what it gets back
 	gone   []error // by link rank: the end of that member
-	lost   int     // how many are gone
-	fault  *Error  // what the frames that came say of this step
+	lost   int     // how many are lost
+	fault  *Error  // the failure of this step that received frames report
 
 	revoked *Error // a member has given this epoch up
 	missed  []int  // in a join: the ranks that this member missed
@@ -148,7 +148,7 @@ type edges struct {
 }
 
 // Join makes this endpoint a member and waits for the others. An *Error names
-// who did not come (ErrLate, ErrCanceled) or joined with other options
+// the members that did not join (ErrLate, ErrCanceled) or joined with other options
 // (ErrDisagree). When the first member waits no longer, all that wait get ErrLate,
 // about the ranks that they missed and the first 16 that it missed.
 func Join(ctx context.Context, t Transport, o Options) (*Group, error) {

@@ -3,12 +3,12 @@ package group
 import "errors"
 
 // inbox keeps the frames of this step that nobody has taken yet: a queue for
-// each source, and the order in which they came.
+// each source, and the order of their arrival.
 type inbox struct {
 	slots      []slot
 	free       int32   // the first unused slot, -1 none
 	head, tail []int32 // by rank, -1 none
-	order      []int32 // ranks as their frames came
+	order      []int32 // ranks in the order of their frames
 	next       int     // in order
 }
 
@@ -111,7 +111,7 @@ func (p *pool[T]) back(used, of int) {
 	}
 }
 
-// bytes takes n bytes that lie where any event may.
+// bytes takes n bytes that are aligned for any event.
 func (g *Group) bytes(n int) []byte { return g.arena.take((n + align - 1) &^ (align - 1))[:n:n] }
 
 // sends are frames that wait for room, in order.
@@ -157,7 +157,7 @@ func (g *Group) send(to int, h frameHeader, data []byte) {
 	}
 }
 
-// sent books a frame that went, or never will.
+// sent books a frame that was sent, or never will be.
 func (g *Group) sent(to int, h frameHeader, size int, err error) {
 	switch {
 	case err == nil:
@@ -197,7 +197,7 @@ func (g *Group) flushSends() bool {
 	return did
 }
 
-// drain returns once all frames have gone, of control as well.
+// drain returns once all frames are sent, of control as well.
 func (g *Group) drain() error {
 	for len(g.sends.queue) > 0 {
 		if g.progress() {

@@ -107,7 +107,7 @@ func stepBytes(seed uint64, p pattern, step, from, to, size int) []byte {
 		return nil
 	}
 	b := make([]byte, n)
-	const random = 61 // what lies elsewhere shows, unless by a multiple of it
+	const random = 61 // a misplaced byte shows, unless by a multiple of it
 	for i := range b[:min(n, random)] {
 		b[i] = byte(r.Uint32())
 	}

@@ -58,7 +58,7 @@ type meshLink struct {
 	came   atomic.Bool // there are frames in the inbox
 
 	mu    sync.Mutex              // guards what follows, up to the gap
-	in    *batch                  // what has come since the last look
+	in    *batch                  // what has arrived since the last look
 	spare [bits.UintSize][][]byte // buffers for large frames, by the power of two
 
 	out   *batch   // what is being read
@@ -68,7 +68,7 @@ type meshLink struct {
 	first batch
 }
 
-// batch is what came between two looks: frames, and the bytes of small ones.
+// batch is what arrived between two looks: frames, and the bytes of small ones.
 type batch struct {
 	frames []meshFrame
 	bytes  []byte
@@ -92,7 +92,7 @@ type meshRest struct {
 	end   error
 }
 
-// align keeps the bytes of frames where any event type may lie.
+// align keeps the bytes of frames aligned for any event type.
 const align = 16
 
 func (l *meshLink) TrySend(to int, h frameHeader, data []byte) (bool, error) {
@@ -170,7 +170,7 @@ func (l *meshLink) TryReceive(f *frame) bool {
 	return true
 }
 
-// refill takes all that has come; false if nothing has.
+// refill takes all that has arrived; false if nothing has.
 func (l *meshLink) refill() bool {
 	n := len(l.free)
 	if n == 0 {
@@ -235,7 +235,7 @@ func (l *meshLink) Close() error {
 	return nil
 }
 
-// leave tells all others the end of this member.
+// leave reports the end of this member to all others.
 func (l *meshLink) leave(end error) {
 	l.mu.Lock()
 	was := l.closed.Swap(true)

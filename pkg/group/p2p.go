@@ -28,7 +28,7 @@ func send(s *exchangeStep) error {
 	return s.takeAny()
 }
 
-// sendLoop is the algorithm of 2009: each source is heard by name, in order (6).
+// sendLoop is the algorithm of 2009: each source is received from by name, in order (6).
 func sendLoop(s *exchangeStep) error {
 	if err := s.sendAll(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *exchangeStep) sendAll() error {
 	return nil
 }
 
-// takeAny delivers frames as they arrive, until every source was heard.
+// takeAny delivers frames as they arrive, until every source is received.
 func (s *exchangeStep) takeAny() error {
 	if err := s.takeExpected(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *exchangeStep) takeAny() error {
 	return nil
 }
 
-// takeExpected delivers the frames of the sources in order, as long as nothing else comes between
+// takeExpected delivers the frames of the sources in order, as long as nothing else arrives between
 // and nobody is waited for long. Frames that are left are for the general receive.
 func (s *exchangeStep) takeExpected() error {
 	g := s.g

@@ -11,9 +11,9 @@ import (
 )
 
 // Relayed is the Transport between goroutines of this process whose frames travel:
-// those for a member go through a relay, which gives back what was written to it,
+// those for a member pass a relay, which gives back what was written to it,
 // in order. A relay is at another place, such as a node of a fabric; when it fails,
-// its members are gone.
+// its members have ended.
 type Relayed struct {
 	mesh    *Mesh
 	relays  []*relay
@@ -42,7 +42,7 @@ func (t *Relayed) connect(rank, size int) (memberLink, error) {
 	return &relayedLink{&t.mesh.members[rank], t}, nil
 }
 
-// Close ends the relays. Members that have not left are gone.
+// Close ends the relays. Members that have not left are lost.
 func (t *Relayed) Close() error {
 	var errs []error
 	for _, r := range t.relays {
@@ -137,7 +137,7 @@ func (r *relay) write() {
 	}
 }
 
-// read hands over the frames that come back.
+// read hands over the frames that the relay returns.
 func (r *relay) read() {
 	in := bufio.NewReaderSize(r.through, 64<<10)
 	var head [relayedHeader]byte
@@ -180,7 +180,7 @@ func (r *relay) handOver(head, data []byte) error {
 	return nil
 }
 
-// fail ends the relay: those whose frames go through it are gone.
+// fail ends the relay: members whose frames pass it are lost.
 func (r *relay) fail(err error) {
 	r.mu.Lock()
 	was := r.failed != nil

@@ -22,8 +22,8 @@ func TestRelayedAlgorithms(t *testing.T) {
 	}
 }
 
-// TestRelayFails: those behind a relay that fails are gone, and are told; the others go
-// on.
+// TestRelayFails: members behind a relay that fails are lost, and get the error; the others
+// continue.
 func TestRelayFails(t *testing.T) {
 	ctx := background(t)
 	relays := []io.ReadWriteCloser{newEcho(), newEcho()}
@@ -39,7 +39,7 @@ func TestRelayFails(t *testing.T) {
 			defer g.Close()
 			err = steps(ctx, g, 1, patterns["dense"], 3)
 			if rank == 3 {
-				_ = relays[1].Close() // with what has not come out of it: another may be a step behind
+				_ = relays[1].Close() // with bytes still in it: another may be a step behind
 			}
 			for err == nil {
 				_, err = g.Exchange(ctx, nil)

@@ -19,10 +19,10 @@ import (
 // reader. Memory of a process that ended is freed with it. The zero value of every field but Name
 // is valid.
 type Rings struct {
-	// Name tells groups of this machine apart; all members give the same.
+	// Name distinguishes groups of this machine; all members give the same.
 	Name string
 	// Packets and PacketSize are those of each ring; the defaults hold four
-	// frames of up to 64 KiB. Larger frames go in pieces.
+	// frames of up to 64 KiB. Larger frames are sent in pieces.
 	Packets, PacketSize int
 	// Wait is how a member waits for others. Adaptive does not spin where there are
 	// more members than processors.
@@ -32,7 +32,7 @@ type Rings struct {
 const (
 	ringPackets    = 5
 	ringPacketSize = 64<<10 + 4<<10
-	// dialPause is the time between two looks for a member that has not come.
+	// dialPause is the time between two looks for a member that has not joined.
 	dialPause = 2 * time.Millisecond
 )
 
@@ -85,7 +85,7 @@ type ringIn struct {
 	watch *ring.Watch
 	ended bool
 	held  bool   // a frame has not been released
-	whole []byte // a frame that came in pieces
+	whole []byte // a frame that arrived in pieces
 
 	number uint64           // of the last frame taken
 	cell   uint64           // frames taken from cells
@@ -94,21 +94,21 @@ type ringIn struct {
 	lies   *cell            // where the frame is that is held, nil: in the ring
 }
 
-// ringOut is the ring to one member; w is nil until it has come.
+// ringOut is the ring to one member; w is nil until that member has joined.
 type ringOut struct {
 	ring   *ring.Ring
 	w      *ring.Writer
 	cells  *cells
 	watch  *ring.Watch
 	gone   bool
-	why    error       // it never came, nil: it ended
-	frame  frameHeader // what is being sent, its size, and how much has gone
+	why    error       // it never joined, nil: it ended
+	frame  frameHeader // what is being sent, its size, and how much is sent
 	size   int
 	sent   int
 	staged int // bytes of the piece in the packet under the head, -1: none
 
 	number, cell, pieces uint64           // as those of ringIn
-	to                   [cellsEach]*cell // where frames for it go, nil: there are none
+	to                   [cellsEach]*cell // for frames to it, nil: there are none
 }
 
 type ringDial struct {
@@ -212,7 +212,7 @@ func (l *ringLink) dial(ctx context.Context, t Rings, to int) {
 }
 
 // lasting reports whether there is no use in another try: the member that is dialed
-// may have come, but nothing leads to it.
+// may be there, but nothing leads to it.
 func lasting(err error) bool {
 	for _, is := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, ring.ErrPermission, ring.ErrVersion} {
 		if errors.Is(err, is) {
@@ -420,7 +420,7 @@ func (in *ringIn) fromRing(f *frame) (bool, error) {
 		}
 		size, at, number := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:]), binary.LittleEndian.Uint64(p[32:])
 		if number > in.number+1 {
-			return false, nil // what comes before it is in a cell
+			return false, nil // the frame before it is in a cell
 		}
 		in.pieces++
 		whole, err := in.piece(p[pieceHeader:], size, at, number, f)

@@ -58,7 +58,7 @@ func outlive(ctx context.Context, rank int, o Options, name string) error {
 	return steps(ctx, g, 2, patterns["dense"], 5)
 }
 
-// TestProcessDies: the kernel tells the others of a process that is killed, and
+// TestProcessDies: the kernel reports a killed process to the others, and
 // they continue.
 func TestProcessDies(t *testing.T) {
 	for _, a := range []string{Auto, "isend", "ssend", "send", "send-loop", "isend-irecv", "cpex", "bruck", "allgather", "fixed-buffer", "chunks"} {
@@ -92,7 +92,7 @@ func TestRingsRefuse(t *testing.T) {
 }
 
 // TestRingsGoneBeforeOpened: a member that ended before another opened the ring to
-// it is gone, and that ring never comes.
+// it is lost, and that ring never opens.
 func TestRingsGoneBeforeOpened(t *testing.T) {
 	rings := Rings{Name: fmt.Sprintf("gone-%d", os.Getpid())}
 	stays, err := rings.connect(0, 2)
@@ -199,7 +199,7 @@ func TestRingsSleep(t *testing.T) {
 }
 
 // TestExpect: only the frame that is waited for is found in a cell; what is another one, or
-// lies elsewhere, or behind one that is held, stays for TryReceive.
+// is elsewhere, or behind one that is held, stays for TryReceive.
 func TestExpect(t *testing.T) {
 	all := ringPair(t, ring.Adaptive)
 	h := frameHeader{Step: 7, Epoch: 1}
@@ -253,7 +253,7 @@ func TestExpect(t *testing.T) {
 	all[1].Release(&f)
 }
 
-// TestCellsCorrupt: a source that writes nonsense is gone.
+// TestCellsCorrupt: a source that writes nonsense is lost.
 func TestCellsCorrupt(t *testing.T) {
 	for what, spoil := range map[string]func(*cell){
 		"size":   func(s *cell) { s.size = cellData + 1 },

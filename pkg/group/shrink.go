@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Shrink continues after a step has failed, without the members that are gone; it
+// Shrink continues after a step has failed, without the members that are lost; it
 // is called by all that are left, and waits for them. The members that stay keep
 // their order and get ranks without gaps; Targets and Sources shrink likewise. No
-// frame of a step before comes through any more.
+// frame of a step before arrives any more.
 //
 // It returns, by new rank, how many steps each member has finished: where they
 // differ by one, some have got the packages of the failed step and others have
@@ -20,7 +20,7 @@ import (
 // are in their next one: count steps, not calls.
 //
 // The members agree by flooding: each proposes the epoch and the members that are
-// gone, takes over what others propose beyond that, and is done when all that are
+// lost, takes over what others propose beyond that, and is done when all that are
 // left propose the same.
 func (g *Group) Shrink(ctx context.Context) ([]uint64, error) {
 	if !g.call.TryLock() {
@@ -105,7 +105,7 @@ func (a *agreement) accept(f *frame) {
 	g.giveBack(f)
 }
 
-// keep copies a frame of a later epoch and gives it back: what its member proposes may lie
+// keep copies a frame of a later epoch and gives it back: what its member proposes may stand
 // behind it, and this member needs that to get there.
 func (a *agreement) keep(f *frame) {
 	kept := *f
@@ -118,7 +118,7 @@ func (a *agreement) keep(f *frame) {
 
 // ahead reports whether a member proposes an epoch after the one that it agrees on with
 // this one. Either it has finished that agreement, as all have proposed the same: so will
-// this member, unless somebody dies. Or it has heard of one whose flush had ended, which is
+// this member, unless somebody dies. Or it knows of one whose flush had ended, which is
 // an epoch further: so will this member.
 func (a *agreement) ahead(f *frame) bool { return f.Epoch > a.epoch && a.agrees(f.From) }
 
@@ -199,7 +199,7 @@ func (a *agreement) trouble(missing []int) error {
 	return nil
 }
 
-// propose tells all that are left. A proposal that waits for room still has an older state.
+// propose sends it to all that are left. A proposal that waits for room still has an older state.
 func (a *agreement) propose() {
 	g := a.g
 	a.announced = true

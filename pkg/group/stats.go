@@ -15,7 +15,7 @@ type Stats struct {
 	Algorithm, Why string
 	// Steps ended well, Failed did not.
 	Steps, Failed uint64
-	// FramesSent and the following count what went through the link, the
+	// FramesSent and the following count what was sent by the link, the
 	// frames of others that an algorithm passes on included.
 	FramesSent, FramesReceived uint64
 	BytesSent, BytesReceived   uint64

@@ -15,8 +15,8 @@ type exchange struct {
 	out     []Package
 	outAt   []uint64 // by rank: the place in out, of the call that outOf says
 	outOf   uint64
-	heardIn []uint64 // by rank: 1 + the step in which it was heard last
-	missing int      // sources not heard yet
+	heardIn []uint64 // by rank: 1 + the step in which it was received last
+	missing int      // sources not received yet
 	in      []Package
 	each    func(Package) // takes packages as they arrive, nil: they are collected
 	handled bool          // by each, or Options.Handler
@@ -48,7 +48,7 @@ func (s *exchangeStep) Sources() []int { return s.g.sources }
 // Sends reports whether a rank is one of the targets.
 func (s *exchangeStep) Sends(to int) bool { return s.g.isTarget[to] }
 
-// Awaits reports whether a frame from a rank is still to come in this step.
+// Awaits reports whether a frame from a rank is still missing in this step.
 func (s *exchangeStep) Awaits(from int) bool { return s.g.isSource[from] && !s.g.heard(from) }
 
 // Missing is how many ranks Awaits is true of.
@@ -92,7 +92,7 @@ func (s *exchangeStep) credit(to int) error {
 	return nil
 }
 
-// WaitAll returns once all that was started has gone. (MPI_Waitall)
+// WaitAll returns once all that was started is sent. (MPI_Waitall)
 func (s *exchangeStep) WaitAll() error {
 	g := s.g
 	for g.sends.steps > 0 {
@@ -194,11 +194,11 @@ func (g *Group) fits(tag uint16, f *frame) (bool, error) {
 	return false, aboutf([]int{f.From}, ErrDisagree, "phase %d of this %v, here it is %d", f.Tag, g.op, tag)
 }
 
-// heard reports whether a rank was heard in this step.
+// heard reports whether a rank was received in this step.
 func (g *Group) heard(rank int) bool { return g.exchange.heardIn[rank] == g.step+1 }
 
-// Deliver hands the package in a frame over, where it lies, and counts its source
-// as heard. Later frames of that source may not come before the next call.
+// Deliver hands the package in a frame over, in place, and counts its source
+// as received. Later frames of that source may not arrive before the next call.
 func (s *exchangeStep) Deliver(f *frame) error {
 	s.g.hold(f)
 	if err := s.hear(f.From, len(f.Data)); err != nil {
@@ -208,7 +208,7 @@ func (s *exchangeStep) Deliver(f *frame) error {
 	return nil
 }
 
-// deliverCopy is Deliver of a copy: the source may be heard on at once.
+// deliverCopy is Deliver of a copy: the next frame of the source may arrive at once.
 func (s *exchangeStep) deliverCopy(f *frame) error {
 	data := s.g.bytes(len(f.Data))
 	copy(data, f.Data)
@@ -220,7 +220,7 @@ func (s *exchangeStep) deliverCopy(f *frame) error {
 	return nil
 }
 
-// hear counts the source of so many bytes as heard, once.
+// hear counts the source of so many bytes as received, once.
 func (s *exchangeStep) hear(from, bytes int) error {
 	g := s.g
 	if size := g.options.EventSize; !s.Awaits(from) || size > 0 && bytes%size != 0 {

@@ -31,7 +31,7 @@ type memberLink interface {
 	Release(f *frame)
 	// Wait returns once so many frames may be there, an end or a frame that
 	// Urgent is true of; or room for what TrySend refused last; when Wake was
-	// called, or when the time has come; the zero time never comes. It may
+	// called, or at the time; the zero time sets no bound. It may
 	// return early.
 	Wait(frames int, until time.Time)
 	// Wake has a Wait return that runs, or the next one. Any goroutine may
@@ -45,7 +45,7 @@ type memberLink interface {
 // expecter is a link that finds the frame a step waits for without looking for any
 // other.
 type expecter interface {
-	// expect returns the bytes of the next frame of a member if it has come, lies in one
+	// expect returns the bytes of the next frame of a member if it has arrived, is in one
 	// piece, and has this header. Else the frame stays for TryReceive. The bytes are
 	// valid, and following frames of the same member may stay behind, until giveBack.
 	expect(from int, h frameHeader) ([]byte, bool)
@@ -59,7 +59,7 @@ type expecter interface {
 type frameHeader struct {
 	Step  uint64
 	Epoch uint32 // grows with each Shrink
-	Tag   uint16 // tells the phases of a step apart
+	Tag   uint16 // distinguishes the phases of a step
 	Op    operation
 	Flags frameFlags
 }
@@ -105,7 +105,7 @@ const (
 // frame is what a link delivers: some bytes, or the end of a member.
 type frame struct {
 	frameHeader
-	// From is the rank it comes from.
+	// From is the rank of its sender.
 	From int
 	// The holder of the frame may write to Data.
 	Data []byte

@@ -124,7 +124,7 @@ func linkMixed(t *testing.T, connect func(int) Transport) {
 			var err error
 			ok, err = all[0].TrySend(1, frameHeader{Step: i, Tag: uint16(size / 16)}, data[:size])
 			require.NoError(t, err)
-			if !ok && !take() { // it has not come to itself yet
+			if !ok && !take() { // its own frame has not arrived yet
 				all[1].Wait(1, time.Now().Add(time.Millisecond))
 			}
 		}
@@ -181,7 +181,7 @@ func linkGivenUp(t *testing.T, connect func(int) Transport) {
 	all[1].Release(&f)
 }
 
-// linkSources: frames of several members come in any order, each from its own.
+// linkSources: frames of several members arrive in any order, each from its own.
 func linkSources(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
 	mustSend(t, all[0], 2, frameHeader{}, []byte{0}, idle)

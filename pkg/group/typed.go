@@ -89,7 +89,7 @@ func bytesOf[T any](events []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(events))), len(events)*int(unsafe.Sizeof(*new(T))))
 }
 
-// eventsOf shows bytes as events where they lie; where no event may lie, as a copy
+// eventsOf shows bytes as events in place; where none may be aligned, as a copy
 // that lasts as long.
 func eventsOf[T any](g *Group, data []byte) []T {
 	if at := uintptr(unsafe.Pointer(unsafe.SliceData(data))); at%unsafe.Alignof(*new(T)) != 0 {

@@ -60,7 +60,7 @@ func TestTypedRefuses(t *testing.T) {
 		}
 		return nil
 	})
-	// Bytes that lie where no event may are copied.
+	// Bytes at an address where no event may begin are copied.
 	raw := make([]byte, 17)
 	raw[1] = 5
 	require.Equal(t, []uint64{5, 0}, eventsOf[uint64](g, raw[1:]))

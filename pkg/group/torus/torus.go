@@ -48,10 +48,10 @@ func Open(ctx context.Context, dev *nfcomms.Device, members int) (*group.Relayed
 	return group.NewRelayed(members, relays), nil
 }
 
-// A piece of more bytes than a message has goes as a transfer of up to so many.
+// A piece of more bytes than a message has is sent as a transfer of up to so many.
 const pieceSize = 256 << 10
 
-// relay is a process of a node that sends back what comes, and the channel to it.
+// relay is a process of a node that returns what it receives, and the channel to it.
 type relay struct {
 	node    *nfcomms.Device
 	process nfcomms.Process
@@ -94,7 +94,7 @@ func (r *relay) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read takes what came back.
+// Read takes what the relay returned.
 func (r *relay) Read(p []byte) (int, error) {
 	if len(r.rest) == 0 {
 		offer, err := r.ch.Next(r.ctx)

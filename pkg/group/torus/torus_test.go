@@ -140,7 +140,7 @@ func pass(ctx context.Context, g *group.Group, step, size int) error {
 	return nil
 }
 
-// TestNodeDies: the member of a node that died is gone; the others continue.
+// TestNodeDies: the member of a node that died is lost; the others continue.
 func TestNodeDies(t *testing.T) {
 	ctx, dev := device(t, "sim:?torus=3x1x1")
 	tr, err := Open(ctx, dev, 3)
