@@ -70,7 +70,7 @@ type channelModel struct {
 }
 
 func (m *channelModel) open(*rapid.T) {
-	m.next++ // a target that comes again may start from zero
+	m.next++ // a target that returns may start from zero
 	m.channels = append(m.channels, subscribe(m.t, m.dev, m.next))
 }
 
@@ -96,7 +96,7 @@ func (m *channelModel) close(t *rapid.T) {
 	m.channels = append(m.channels[:i], m.channels[i+1:]...)
 }
 
-// check scrapes: no count falls, and nothing is told twice.
+// check scrapes: no count falls, and nothing is exported twice.
 func (m *channelModel) check(t *rapid.T) {
 	all := gather(m.t, m.reg)
 	now, sum := map[string]float64{}, 0.0

@@ -23,16 +23,16 @@ type Options struct {
 	// or over trace.MaxEvery.
 	Trace int
 	// MaxSeries bounds the series of the collector, of all devices and channels together; one sum
-	// of devices is always shown. Series that do not fit are added up under the name Overflow:
+	// of devices is always shown. Series that do not fit are added up under the name "_other":
 	// first channels, in the order in which they appear, then devices, the last by name first.
-	// Default: DefaultMaxSeries, which is enough for six devices, or two with Trace.
+	// Default: 2000, which is enough for six devices, or two with Trace.
 	MaxSeries int
 }
 
 // defaultMaxSeries is the default of Options.MaxSeries.
 const defaultMaxSeries = 2000
 
-// Overflow is the label value under which devices and channels that would
+// overflow is the label value under which devices and channels that would
 // exceed Options.MaxSeries are added up.
 const overflow = "_other"
 

@@ -123,7 +123,7 @@ func TestErrorCodes(t *testing.T) {
 	}
 }
 
-// TestStates: each way in which a device is not well is told apart.
+// TestStates: each way in which a device is not well has a state of its own.
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -225,7 +225,7 @@ func manyNames(n int, dev *nfcomms.Device) func() iter.Seq2[string, *nfcomms.Dev
 }
 
 // TestBounded: whatever the devices are called and however many there are, the
-// series stay within the bound, and none is told twice.
+// series stay within the bound, and none is exported twice.
 func TestBounded(t *testing.T) {
 	f, dev := newFake(t)
 	f.stats.Faults = 1

@@ -72,8 +72,8 @@ const fabricsMost = 32
 
 // NewFabricCollector returns a collector of the fabrics that the devices are nodes of, which
 // devices lists as for NewCollector. It has 21 series for a device, however many nodes there are,
-// and for 32 devices at most. Those that come after these by name are added up under the name
-// Overflow. Counters of a node that began anew continue.
+// and for 32 devices at most. Those after these by name are added up under the name
+// overflow. Counters of a node that began anew continue.
 func NewFabricCollector(devices func() iter.Seq2[string, *nfcomms.Device]) prometheus.Collector {
 	return &fabricCollector{descs: fabricDescs, devices: devices, tables: map[*nfcomms.Device]*fabricTable{}}
 }

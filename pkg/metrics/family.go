@@ -93,7 +93,7 @@ var (
 		"Messages and offers that found no room in their ring.")
 )
 
-// How the two sides wake each other, and what went wrong.
+// How the two sides wake each other, and their failures.
 var (
 	fWakeups = metric(counter, "doorbells_received_total",
 		"Doorbells from the device.")
@@ -143,7 +143,7 @@ var (
 		"Messages that the device refused since it booted.")
 )
 
-// Where the time of calls goes, with Options.Trace.
+// The time of calls by layer, with Options.Trace.
 var (
 	fLayerTime = metric(shape, "layer_duration_seconds",
 		"Time that calls took in one layer, of the calls that were traced. A layer is there once it took any.", "direction", "path", "layer")

@@ -26,7 +26,7 @@ type HandlerOptions struct {
 	// Pprof adds /debug/pprof/. It shows memory and stops the world: only
 	// for addresses that operators alone can reach.
 	Pprof bool
-	// Logger receives what goes wrong during a scrape. Nil discards it.
+	// Logger receives failures during a scrape. Nil discards it.
 	Logger *slog.Logger
 }
 

@@ -41,7 +41,7 @@ func loopback(t *testing.T) (*nfcomms.Device, *nfcomms.Channel) {
 }
 
 // TestLayers: from the first scrape on calls are counted in each layer, no count falls, and the
-// layers are gone where nobody asked for them.
+// layers are absent where nobody asked for them.
 func TestLayers(t *testing.T) {
 	dev, ch := loopback(t)
 	require.NotContains(t, scrapeOnce(t, NewCollector(One("dev0", dev), Options{})), layerTime)

@@ -36,7 +36,7 @@ func overflowSeries(traced bool) int {
 	return s.scrape().series
 }
 
-// place takes the next device by name. A name is shown once, and Overflow is
+// place takes the next device by name. A name is shown once, and overflow is
 // the sum's.
 func (l *layout) place(s *snapshot) {
 	named := s.name != l.last && s.name != overflow

@@ -102,7 +102,7 @@ func (d *Device) askTime(ctx context.Context) (best stamp.Clock, err error) {
 
 // tripForTime asks the time service once.
 func tripForTime(ctx context.Context, ch bridge.Channel) (stamp.Clock, error) {
-	const word = 8 // bytes: the host's clock comes back, then when the device took and answered it
+	const word = 8 // bytes: the host's clock is returned, then when the device took and answered it
 	var buf [MessageSize]byte
 	sent := meter.Now()
 	err := ch.Send(ctx, buf[:word])

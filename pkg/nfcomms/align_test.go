@@ -13,7 +13,7 @@ import (
 )
 
 // TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for
-// that, and is not told that it is busy.
+// that, and does not get ErrBusy.
 func TestTraceLeavesTheTimeService(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")

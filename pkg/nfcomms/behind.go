@@ -12,7 +12,7 @@ import (
 // lateTime is how long a call waits for an answer of the device after its context has ended.
 const lateTime = 50 * time.Millisecond
 
-// leftovers are the calls that go on behind the backs of their callers.
+// leftovers are the calls that continue after their callers returned.
 type leftovers struct {
 	mu   sync.Mutex
 	n    int
@@ -56,8 +56,8 @@ func (l *leftovers) wait(ctx context.Context) error {
 }
 
 // behind makes a call of a back end, which may not end with its context while the device does not
-// answer. Then the caller returns soon after the end of the context, and the call goes on behind its
-// back. If it succeeds after all, undo takes back what it did. undo may be nil.
+// answer. Then the caller returns soon after the end of the context, and the call continues after its
+// return. If it succeeds after all, undo takes back what it did. undo may be nil.
 func behind[T any](ctx context.Context, l *leftovers, do func() (T, error), undo func(T)) (v T, err error) {
 	if ctx.Err() != nil {
 		return do() // it does nothing
@@ -101,8 +101,8 @@ func withdrawn(ctx context.Context, err error) error {
 	return err
 }
 
-// within calls do, and returns its result, or false soon after the end of ctx: then do goes on behind
-// the caller's back, and over gets the result. over may be nil.
+// within calls do, and returns its result, or false soon after the end of ctx: then do continues after
+// the caller's return, and over gets the result. over may be nil.
 func within[T any](ctx context.Context, l *leftovers, do func() T, over func(T)) (v T, ended bool) {
 	var taken atomic.Bool // set by the side that takes the result
 	done := make(chan T, 1)

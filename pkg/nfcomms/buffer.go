@@ -22,7 +22,7 @@ var pools [poolClasses]sync.Pool
 
 // mapped are the buffers too large for a pool that are not in use. Their memory is the system's,
 // because Go's heap ends the process where it cannot grow. It stays mapped, as a caller that kept
-// it past its call would end the process otherwise; its pages go back to the system meanwhile.
+// it past its call would end the process otherwise; its pages are given back to the system meanwhile.
 var mapped struct {
 	sync.Mutex
 	free []*buffer

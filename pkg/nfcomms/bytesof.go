@@ -15,7 +15,7 @@ type object struct {
 	// readOnly: a value or a string, which nobody may write to.
 	readOnly bool
 	// moves: the memory is on the goroutine's stack, which the runtime moves
-	// when it grows or shrinks, so no device may be told its address.
+	// when it grows or shrinks, so no device may have its address.
 	moves bool
 }
 
@@ -138,7 +138,7 @@ func wordObject(data any, size, elem int, readOnly bool) object {
 // word returns the data word of an interface: a pointer as it is, and of any
 // other type the address of the value. The sum with nil hides from escape
 // analysis that the word leads to data, so that converting a slice to any costs
-// the caller no allocation (docs/design/0040); no call lies between, so the stack cannot move.
+// the caller no allocation (docs/design/0040); no call is between, so the stack cannot move.
 //
 //go:nosplit
 //go:nocheckptr
@@ -146,8 +146,8 @@ func word(data any) unsafe.Pointer {
 	return unsafe.Add(nil, (*[2]uintptr)(unsafe.Pointer(&data))[1])
 }
 
-// onStack reports whether an address lies on the calling goroutine's stack. It
-// answers yes where it cannot tell, which costs a copy and is always right.
+// onStack reports whether an address is on the calling goroutine's stack. It
+// answers yes where it does not know, which costs a copy and is always right.
 func onStack(p uintptr) bool {
 	low, high := stackBounds()
 	here := uintptr(unsafe.Pointer(&low))

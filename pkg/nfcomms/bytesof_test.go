@@ -174,7 +174,7 @@ func grow(n int) byte {
 }
 
 // mover moves the caller's stack in the middle of a transfer.
-// A device knows the address that it was told, not where the bytes went.
+// A device keeps the address that it was given, not that of the moved bytes.
 type mover struct {
 	null
 	moved bool

@@ -26,7 +26,7 @@ type Case struct {
 	// that began runs to its end, or that of ctx. wake is the waiter that
 	// is armed.
 	try func(ctx context.Context, wake chan<- struct{}) (bool, error)
-	// native is how to wait for a Go channel; taken stores what came.
+	// native is how to wait for a Go channel; taken stores the value.
 	native reflect.SelectCase
 	taken  func(v reflect.Value, ok bool)
 	// fallback marks Default.
@@ -64,8 +64,8 @@ func (c Case) Start(ctx context.Context) *Future {
 // SendCase gives msg to the target. Once chosen, nil from Select means the
 // target took it and an error that it did not. A nil channel is never ready.
 //
-// A Select that waits has its place among those who send on the channel: who
-// comes later waits behind it, until the target was ready for it or it chose
+// A Select that waits has its place among the senders of the channel: a later
+// one waits behind it, until the target was ready for it or it chose
 // another case.
 func SendCase(ch *Channel, msg []byte) Case {
 	if ch == nil {
@@ -110,7 +110,7 @@ func ReceiveIndCase(ch *Channel, data any, size ...int) Case {
 
 // OfferCase is ready when the device offers something, whose kind and size it
 // stores in *offer, which may be nil. It takes nothing, as Next; the receive that
-// fits comes afterwards. A nil channel is never ready.
+// fits follows. A nil channel is never ready.
 func OfferCase(ch *Channel, offer *Offer) Case {
 	if ch == nil {
 		return Case{}
@@ -193,7 +193,7 @@ func GoSend[T any](c chan<- T, v T) Case {
 }
 
 // GoReceive receives from a native Go channel into *v and stores in *ok whether
-// a value came; false means the channel is closed. Both may be nil. A nil
+// there was a value; false means the channel is closed. Both may be nil. A nil
 // channel is never ready.
 func GoReceive[T any](c <-chan T, v *T, ok *bool) Case {
 	store := func(got T, open bool) {

@@ -114,7 +114,7 @@ func (c *Channel) Next(ctx context.Context) (Offer, error) {
 
 // Verify turns the checksums of the channel's later transfers on or off. With them both ends compute
 // the CRC32C of a transfer: the host of the caller's bytes, the device of those in its memory, before
-// the commit. If they differ the transfer is aborted, and its error is ErrCorrupt. Such a transfer goes
+// the commit. If they differ the transfer is aborted, and its error is ErrCorrupt. Such a transfer moves
 // by lists, not as an eager one. Messages have none. ErrNotSupported where the device or the back end
 // cannot, and for a channel to another host.
 func (c *Channel) Verify(on bool) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCompletions: futures of two channels come out as they end, each once, whether
+// TestCompletions: futures of two channels are returned as they end, each once, whether
 // they ended before they were added or after.
 func TestCompletions(t *testing.T) {
 	ctx := background(t)

@@ -31,7 +31,7 @@ type (
 	ChannelStats = bridge.ChannelStats
 	// PathStats counts one direction of one path.
 	PathStats = bridge.PathStats
-	// Profile describes how the calls of all channels of a device went.
+	// Profile describes the calls of all channels of a device.
 	Profile = bridge.Profile
 	// PathProfile describes one direction of one path.
 	PathProfile = bridge.PathProfile
@@ -105,7 +105,7 @@ type Device struct {
 //
 //	managers, islands, channels, slots, window, emem, target-timeout
 //
-// One does not: waits of a "dev:" look for what comes for so long before they sleep,
+// One does not: waits of a "dev:" poll for so long before they sleep,
 //
 //	busy-poll=0       up to 10ms
 //
@@ -214,7 +214,7 @@ func (d *Device) Stop(ctx context.Context, id ProcessID) error {
 
 // Load adds the programs of an image, on hosted devices a shared object, and
 // returns the name of the first. A program loaded before under the same name is
-// replaced: processes that run it go on with the old one. ErrABI if it was built
+// replaced: processes that run it keep the old one. ErrABI if it was built
 // for another ABI, ErrBusy if a name is that of a program of the firmware,
 // ErrNotSupported if the device cannot load; then nothing has changed.
 func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
@@ -298,7 +298,7 @@ func (d *Device) memory(ctx context.Context, kind int) (bridge.Memory, error) {
 
 // Reset stops all DMA, ends every pending call with ErrDeviceLost, clears a
 // fault and starts the firmware anew under the next epoch. Channels from before
-// stay unusable, processes are gone. As Close, it waits for functions that work
+// stay unusable, processes have ended. As Close, it waits for functions that work
 // in an extended rendezvous. A context that has ended resets nothing. When it ends
 // while such a function is still at work the calls have ended and the device stays
 // lost, or with dev: has begun its next epoch; Reset may be called again.
@@ -326,7 +326,7 @@ func (d *Device) take(ctx context.Context) error {
 	return &WithdrawnError{Cause: ctx.Err()}
 }
 
-// pass lets the next reset or close go on.
+// pass lets the next reset or close begin.
 func (d *Device) pass() { d.idle <- struct{}{} }
 
 // reset is Reset of the given epoch, if that is not over yet. The caller must have taken the

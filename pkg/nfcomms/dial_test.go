@@ -42,7 +42,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestDialWaits has a host dial before the other listens; a context or an option ends the wait.
+// TestDialWaits has a host dial before the other listens; a context ends the wait.
 func TestDialWaits(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")

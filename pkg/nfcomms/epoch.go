@@ -137,7 +137,7 @@ func (d *Device) unlisted(l *Listener) {
 	delete(s.listeners, l)
 }
 
-// closeAll closes the channels and the listeners of a shared device, which go on with the device
+// closeAll closes the channels and the listeners of a shared device, which last as long as the device
 // of the back end otherwise.
 func (d *Device) closeAll() {
 	s := &d.epochs

@@ -22,7 +22,7 @@ import (
 var errBroken = fmt.Errorf("broken: %w", ErrNotSupported)
 
 // brokenDevice is a back end whose calls fail; it opens channels, regions and listeners that are
-// broken as well, unless it is told not to.
+// broken as well, unless spared.
 type brokenDevice struct {
 	bridge.Device // nil: there is no call of it that does not return an error
 	open          error

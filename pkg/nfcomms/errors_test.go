@@ -59,7 +59,7 @@ func TestArticles(t *testing.T) {
 	assert.Equal(t, "a map", article(reflect.Map))
 }
 
-// wants is one call with bad input and what must come of it.
+// wants is one call with bad input and its outcome.
 type wants struct {
 	name   string
 	op     string

@@ -37,7 +37,7 @@ func start(ctx context.Context, dev *nfcomms.Device, program string) *nfcomms.Ch
 	return ch
 }
 
-// A message goes to a device process and comes back.
+// A device process returns the message that it got.
 func Example() {
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, "sim:")
@@ -69,7 +69,7 @@ func ExampleChannel_SendInd() {
 	check(err)
 	fmt.Println(n, "bytes, the last sample is", back[999_999])
 
-	// With a size, in bytes, only the first ones of an object go.
+	// With a size, in bytes, only the first ones of an object are sent.
 	check(ch.SendInd(ctx, samples, 400))
 	n, err = ch.ReceiveInd(ctx, back[:100])
 	fmt.Println(n, err)
@@ -78,7 +78,7 @@ func ExampleChannel_SendInd() {
 	// 400 <nil>
 }
 
-// Next tells the size of a transfer before anybody takes it.
+// Next returns the size of a transfer before anybody takes it.
 func ExampleChannel_ReceiveInd() {
 	ctx := context.Background()
 	dev, ch := open(ctx)
@@ -184,7 +184,7 @@ func ExampleDefault() {
 	// Output: 1 <nil>
 }
 
-// Futures go on without their caller, in the order of the calls.
+// Futures run without their caller, in the order of the calls.
 func ExampleCase_Start() {
 	ctx := context.Background()
 	dev, ch := open(ctx)
@@ -229,7 +229,7 @@ func ExampleChannel_ReceiveFunc() {
 	fmt.Println(errors.Is(err, full), "- and it stays offered")
 	check(ch.ReceiveFunc(ctx, func(msg []byte) error {
 		fmt.Printf("%s, in place\n", msg)
-		return nil // only now the device goes on
+		return nil // only now the device continues
 	}))
 	// Output:
 	// true - and it stays offered

@@ -123,7 +123,7 @@ type fakeChannel struct {
 
 func (c *fakeChannel) Target() Target { return c.target }
 
-// change runs f under the lock and tells everybody.
+// change runs f under the lock and wakes all waiters.
 func (c *fakeChannel) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *fakeChannel) until(ctx context.Context, f func() bool) error {
 	}
 }
 
-// change1 runs f under the lock and tells nobody.
+// change1 runs f under the lock and wakes nobody.
 func (c *fakeChannel) change1(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

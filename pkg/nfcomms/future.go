@@ -7,7 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Future is a call that goes on without its caller; [Case.Start] makes one. The buffer given to
+// Future is a call that runs without its caller; [Case.Start] makes one. The buffer given to
 // the call belongs to it until Done is closed. Its methods are safe for
 // concurrent use.
 //
@@ -38,7 +38,7 @@ func (f *Future) Done() <-chan struct{} { return f.done }
 
 // Wait waits for the call and returns its bytes and error: of a send the bytes
 // sent, of a receive the bytes received. If ctx ends first it returns ctx's
-// error and the call goes on.
+// error and the call continues.
 func (f *Future) Wait(ctx context.Context) (int, error) {
 	if b := f.begun; b != nil && b.mu.TryLock() {
 		f.finish(false)

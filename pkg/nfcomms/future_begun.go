@@ -9,7 +9,7 @@ import (
 )
 
 // begun is a transfer that began in the call that made its future. A caller that waits
-// for the future ends it, if its answer is there or comes soon; else the future's goroutine does.
+// for the future ends it, if its answer is there or arrives soon; else the future's goroutine does.
 type begun struct {
 	place *place // of the future in its queue
 
@@ -46,7 +46,7 @@ type transferOf struct {
 }
 
 // begin begins a transfer without waiting for it. It returns nil where that cannot be, or the transfer
-// is one to measure: then the call makes it, or tells why not.
+// is one to measure: then the call makes it, or returns the error.
 func (t *transferOf) begin(ctx context.Context, c *Channel, half abi.Direction, op string) *begun {
 	if t == nil || c.tracesNext(callSendInd+callKind(half)) {
 		return nil

@@ -99,7 +99,7 @@ func (i *Instance) unwind() error {
 	return join(opClose, i.dev.address, errs...)
 }
 
-// unwindWithin is unwind, which goes on behind the caller's back soon after ctx has ended.
+// unwindWithin is unwind, which continues after the caller's return soon after ctx has ended.
 func (i *Instance) unwindWithin(ctx context.Context) error {
 	err, _ := within(ctx, &i.dev.late, i.unwind, nil)
 	return err

@@ -204,7 +204,7 @@ func TestRunUnwinds(t *testing.T) {
 		_, err = d.Run(ctx, p)
 		require.ErrorIs(t, err, ErrWithdrawn)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Eventually(t, func() bool { // the rest may go on behind a call whose context has ended
+		require.Eventually(t, func() bool { // the rest may continue after a call whose context has ended
 			return len(d.channels()) == 0 && d.Stats().Channels == 0
 		}, time.Minute, time.Millisecond)
 		nothingRuns(t, d)
@@ -344,7 +344,7 @@ func TestRunDuringAFailedReset(t *testing.T) {
 	require.ErrorIs(t, d.Reset(ended), ErrWithdrawn)
 }
 
-// TestChannelsAfterAFailedReset: what is open stays listed until it is gone.
+// TestChannelsAfterAFailedReset: what is open stays listed until it is closed.
 func TestChannelsAfterAFailedReset(t *testing.T) {
 	d, r := openRigged(t, "sim:")
 	ch, err := d.Subscribe(background(t), Loopback)

@@ -51,7 +51,7 @@ func (d *Device) Listen(ctx context.Context, name string, options ...Option) (*L
 }
 
 // Dial opens the channel to the listener of a name, in another process that has the same device
-// open or in this one. It waits until somebody listens by that name, unless [IfListening] is given.
+// open or in this one. It waits until somebody listens by that name.
 // At another node of the fabric the name stands behind the node: "2.0.1/thumbnails".
 //
 // ErrBusy if as many channels as may wait for that listener, or be open to that process, are there

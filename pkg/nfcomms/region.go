@@ -2,9 +2,9 @@ package nfcomms
 
 import "github.com/nfcomms/nfcomms/bridge"
 
-// Region is memory that was registered with a device. Transfers whose bytes lie
+// Region is memory that was registered with a device. Transfers whose bytes are
 // inside, all of them, do no work on memory of their own; the device finds the region
-// by their address, so the calls are the same as ever. Others go as they always did,
+// by their address, so the calls are the same as ever. Others are made as ever,
 // and so do transfers of another device.
 //
 // The gain of a region depends on the device. With "sim:" it is little: pinning a
@@ -49,7 +49,7 @@ func (d *Device) Register(data any) (*Region, error) {
 }
 
 // Import makes a region of a dma-buf, all of it: memory of another device, which this
-// one then reaches where it lies. The descriptor may be closed afterwards. Bytes that
+// one then reaches in place. The descriptor may be closed afterwards. Bytes that
 // the other device's driver lets no process map are good for transfers, and must not be
 // touched. ErrInvalid if it is no dma-buf, ErrNotSupported with other devices than
 // "dev:", and the errors of Alloc.
@@ -69,7 +69,7 @@ func (d *Device) Import(fd int) (*Region, error) {
 // Bytes returns the memory; nil once the region is closed.
 func (r *Region) Bytes() []byte { return r.region.Bytes() }
 
-// Close releases the region. Memory of Alloc is gone then: touching it may end the
+// Close releases the region. Memory of Alloc is unmapped then: touching it may end the
 // process. ErrBusy while a transfer or a window uses it, and the region stays as it was. It is
 // idempotent.
 func (r *Region) Close() error { return r.dev.fail(opCloseRegion, 0, r.region.Close()) }

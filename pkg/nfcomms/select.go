@@ -9,7 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Select waits until one of the cases can go on, lets exactly that one take
+// Select waits until one of the cases can run, lets exactly that one take
 // effect and returns its index. Among several that are ready the choice is
 // random and even.
 //
@@ -31,7 +31,7 @@ import (
 // takes a message there and back. Where the device does not answer that, Select with
 // a case that sends returns when it is lost, see Channel, also with Default.
 //
-// A send that comes after a waiting Select waits until the target was ready for
+// A send after a waiting Select waits until the target was ready for
 // that Select, or it chose another case: see SendCase.
 func Select(ctx context.Context, cases ...Case) (int, error) {
 	s := selection{cases: cases, fallback: -1}

@@ -19,8 +19,8 @@ import (
 )
 
 // TestSelectsAndSendersAreQueued: while the loopback waits for a receiver, Selects and
-// plain senders come one after the other; it takes what they have in that order. A caller
-// is counted shortly before it has its place, so that others come in between if it loses
+// plain senders are queued one after the other; it takes what they have in that order. A caller
+// is counted shortly before it has its place, so that others may be in between if it loses
 // its processor there: not in each of some tries.
 func TestSelectsAndSendersAreQueued(t *testing.T) {
 	const tries, between = 10, 5
@@ -32,7 +32,7 @@ func TestSelectsAndSendersAreQueued(t *testing.T) {
 	t.Errorf("in each of %d tries a caller was overtaken by more than %d", tries, between)
 }
 
-// overtaken has callers of all kinds come one after the other, and returns by how many places one
+// overtaken queues callers of all kinds one after the other, and returns by how many places one
 // was served too late or too soon.
 func overtaken(t *testing.T) (worst int) {
 	ctx := background(t)
@@ -112,7 +112,7 @@ func TestSelectWaitsForAnotherReceiver(t *testing.T) {
 	require.NoError(t, <-selected)
 }
 
-// TestSelectTransfers: a transfer each way, and looking at what comes.
+// TestSelectTransfers: a transfer each way, and looking at what is offered.
 func TestSelectTransfers(t *testing.T) {
 	ctx := background(t)
 	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
@@ -186,7 +186,7 @@ func TestSelectAbortsATransferThatBegan(t *testing.T) {
 	require.NoError(t, ch.SendInd(background(t), make([]byte, 100)), "the channel goes on")
 }
 
-// TestSelectEndsWithTheDevice: a Select that sleeps hears of a reset.
+// TestSelectEndsWithTheDevice: a Select that sleeps ends with a reset.
 func TestSelectEndsWithTheDevice(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")

@@ -102,7 +102,7 @@ type striping struct {
 	failed    *StripeError
 }
 
-// run moves all stripes and returns the error that came first. Stripes that
+// run moves all stripes and returns the first error. Stripes that
 // can begin without waiting do, and most of them have ended when the last has begun; each of
 // the others gets a goroutine.
 func (s *striping) run(ctx context.Context) error {

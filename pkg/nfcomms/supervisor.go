@@ -20,7 +20,7 @@ type Supervisor struct {
 	// follows, up to MaxWait, and begins anew once a generation lasted longer than
 	// MaxWait. Zero means 10 ms and 5 s.
 	MinWait, MaxWait time.Duration
-	// Logger receives why a generation ended or did not come about. Nil discards it.
+	// Logger receives why a generation ended or did not begin. Nil discards it.
 	Logger *slog.Logger
 }
 
@@ -50,7 +50,7 @@ func (g *Generation) Run(ctx context.Context, p Program) (*Instance, error) {
 // begins. A device that is lost or faulty is reset, once, however many supervise
 // it. Before it begins again Run waits, longer after each failure.
 //
-// The result of work decides how it goes on. After an error of a generation that
+// The result of work decides what follows. After an error of a generation that
 // had ended, or one that is ErrDeviceLost, ErrFault or ErrClosed, as when a process
 // ended, the next generation begins. Nil, and any other error, ends Run, which
 // returns it. Run also ends when ctx does, with a *WithdrawnError, or with nil or an error of
@@ -167,7 +167,7 @@ func (v *supervision) unwind(g *Generation) {
 	}
 }
 
-// mayRetry reports whether a generation that did not come about may the next
+// mayRetry reports whether a generation that did not begin may the next
 // time, and returns the error.
 func (v *supervision) mayRetry(ctx context.Context, err error) (bool, error) {
 	if ctx.Err() != nil {

@@ -114,7 +114,7 @@ func TestSupervisorBeginsAgain(t *testing.T) {
 	}
 }
 
-// TestSupervisorEndsWorkThatWaits: work that makes no call hears of a loss.
+// TestSupervisorEndsWorkThatWaits: the context of work that makes no call ends with a loss.
 func TestSupervisorEndsWorkThatWaits(t *testing.T) {
 	d := openSim(t, "sim:?beat=1ms")
 	err := quick(Program{Name: "hold"}).Run(background(t), d, func(ctx context.Context, g *Generation) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/internal/over"
 )
 
-// Where a tracer is not told how often to measure, and how many calls to hold.
+// Defaults: one call in so many is measured, and so many calls are held.
 const defaultEvery, defaultKeep = 64, 1024
 
 // checkTrace returns ErrInvalid for what is out of bounds.
@@ -225,7 +225,7 @@ var idle = func() *countdown {
 // count begins the countdown of an operation for the tracers that there are.
 func (c *Channel) count(k callKind) *countdown {
 	all := c.dev.tracing.Load()
-	if all == nil { // the last has gone meanwhile
+	if all == nil { // the last was closed meanwhile
 		return idle
 	}
 	t := &countdown{of: all, every: all.most(), target: c.Target(), kind: k, delivered: c.ch.Delivered(k.half(), k.transfers())}

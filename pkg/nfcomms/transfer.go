@@ -7,14 +7,14 @@ import (
 
 // SendInd gives data to the device, whose DMA engine reads the bytes where they
 // are, and returns nil once the target holds them all. A size, in bytes, limits
-// the transfer to the first ones of data; without it all of data goes:
+// the transfer to the first ones of data; without it all of data is moved:
 //
 //	err := ch.SendInd(ctx, samples)       // the whole slice
 //	err = ch.SendInd(ctx, samples, 4096)  // its first 4096 bytes
 //
 // data is an object of static size: a slice, a string, a pointer to an array,
 // a struct or a scalar, or one of these by value. Its bytes are sent as they
-// lie in memory, padding included. Types with pointers in them are refused with
+// are in memory, padding included. Types with pointers in them are refused with
 // a *TypeError that names the field. ErrSize if size is negative, larger than
 // the object, given twice, or cuts an element: 100 bytes of []float64 are 12½ numbers.
 // ErrSizeMismatch if the target reads another size.
@@ -26,7 +26,7 @@ func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
 	return err
 }
 
-// sendInd is SendInd, and returns how many bytes went: all or none.
+// sendInd is SendInd, and returns how many bytes were moved: all or none.
 func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
 	call := c.traced(callSendInd)
 	o, err := readableObject(data, size)
@@ -52,12 +52,12 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 }
 
 // ReceiveInd takes a transfer that fills data exactly, or its first size bytes
-// if a size is given, and returns how many bytes came: all of them, or 0 with an
+// if a size is given, and returns how many bytes arrived: all of them, or 0 with an
 // error. data is a slice or a pointer to an array, a struct or a scalar; for the
 // rest see SendInd. ErrInvalid
 // if data is a copy, as a struct or an array by value is. With ErrSizeMismatch
 // the device offers another size, with ErrKindMismatch a message: either stays
-// offered, and the right receive gets it. Next tells both beforehand.
+// offered, and the right receive gets it. Next returns both beforehand.
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
 	call := c.traced(callReceiveInd)
 	o, err := writableObject(data, size)

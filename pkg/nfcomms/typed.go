@@ -18,7 +18,7 @@ type Chan[T any] struct {
 // ChanOf gives a channel a type. T must hold no pointers, which is checked here
 // once: with another type every call, and Err, returns a *TypeError that says
 // what to use instead; a slice, say, is for SendInd and ReceiveInd. Both ends
-// must agree on the layout; the bytes travel as they lie in memory, padding
+// must agree on the layout; the bytes travel as they are in memory, padding
 // included. Values of up to MessageSize bytes travel as messages, larger ones
 // as transfers.
 //

@@ -1,3 +1,3 @@
 package nfcomms
 
-import _ "github.com/nfcomms/nfcomms/internal/vfio" // the addresses "vfio-user:/run/nfsim/card.sock"
+import _ "github.com/nfcomms/nfcomms/internal/vfio" // the addresses "vfio:0000:01:00.0" and "vfio-user:/run/nfsim/card.sock"

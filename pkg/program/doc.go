@@ -8,6 +8,6 @@
 //	…
 //	name, err := dev.Load(ctx, image)
 //
-// The compiler is the machine's own; the headers come with this package. docs/programs.md describes
+// The compiler is the machine's own; the headers are part of this package. docs/programs.md describes
 // the rights of programs, and how to debug one.
 package program

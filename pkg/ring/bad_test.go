@@ -469,7 +469,7 @@ func init() {
 	}
 }
 
-// TestNothingIsLeft: descriptors, mappings and memory go with the ring.
+// TestNothingIsLeft: descriptors, mappings and memory end with the ring.
 func TestNothingIsLeft(t *testing.T) {
 	cycle := func() {
 		r, err := Create(newName(), Config{Prewarm: true})

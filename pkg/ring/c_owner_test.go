@@ -56,7 +56,7 @@ func ringOfC(t *testing.T, program string) (*ownerC, *Ring) {
 }
 
 // TestRingOfC: a ring that C created is what one of Go is: to Go and C on either
-// side, to those who come too late, too often or with nonsense.
+// side, to clients that connect too late, too often or with nonsense.
 func TestRingOfC(t *testing.T) {
 	program := cPeer(t)
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ func cPeer(t *testing.T) string {
 	return program
 }
 
-// runC starts a C side; what it prints comes from the returned function.
+// runC starts a C side; the returned function returns its output.
 func runC(t *testing.T, args ...string) (kill func(), says func() string) {
 	cmd := exec.CommandContext(background(t), args[0], args[1:]...)
 	out, err := cmd.StdoutPipe()

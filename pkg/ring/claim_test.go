@@ -43,7 +43,7 @@ func TestClaimAfterOneThatEnded(t *testing.T) {
 	require.NoError(t, <-claimed)
 }
 
-// hungUpConn is a connection of a client that has gone.
+// hungUpConn is a connection of a client that has closed it.
 func hungUpConn(t *testing.T) *net.UnixConn {
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})

@@ -1,6 +1,6 @@
 // Package ring is a circular buffer of packets in memory that two processes
 // share: one writes, one reads, and no byte is copied on the way. It is the
-// buffer of the HMF Transmitter report made safe for processes that crash, lie
+// buffer of the HMF Transmitter report made safe for processes that crash, deceive
 // and outnumber the processors.
 //
 //	r, err := ring.Create("weather", ring.Config{})     // in one process

@@ -61,7 +61,7 @@ type head struct {
 	_      [116]byte
 	// parked is 1 while the owner sleeps, or is about to: it stores parked
 	// and then looks at the other head; who moves a head looks at parked
-	// afterwards. A full fence lies between the two on both sides.
+	// afterwards. A full fence is between the two on both sides.
 	parked atomic.Uint32
 	_      [124]byte
 	// done counts the packets that the owner is through with.

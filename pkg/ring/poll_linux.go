@@ -84,7 +84,7 @@ func (p *Poll) Add(side Side) (*Watch, error) {
 }
 
 // Wait returns once a side that is On can continue or has ended, Wake was called, or
-// the time has come; the zero time never comes. It may return early.
+// the deadline has passed; the zero time is none. It may return early.
 func (p *Poll) Wait(until time.Time) {
 	for round := range spins + yields { // then it sleeps in any case: Wake and the time are events
 		if p.Ready() {
@@ -123,7 +123,7 @@ func (p *Poll) Ready() bool {
 	return false
 }
 
-// drained takes back the events that have come, and reports whether one has.
+// drained takes the events that have arrived, and reports whether one has.
 func (p *Poll) drained(epoll uintptr) bool {
 	n, _ := unix.EpollWait(int(epoll), p.events, 0)
 	var b [8]byte

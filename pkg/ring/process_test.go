@@ -113,7 +113,7 @@ func writeStream(ctx context.Context, w *Writer, packets uint64) error {
 	return nil
 }
 
-// childEcho sends back on one ring what comes on another.
+// childEcho sends back on one ring the packets of another.
 func childEcho(ctx context.Context, name string) error {
 	there, err := Open(ctx, name, Options{})
 	if err != nil {
@@ -208,7 +208,7 @@ func TestEchoBetweenProcesses(t *testing.T) {
 }
 
 // TestWriterKilled: what a dead writer published is read, whole and in order,
-// then the reader hears of it; a new pair starts from nothing.
+// then the reader gets the error; a new pair starts from nothing.
 func TestWriterKilled(t *testing.T) {
 	for round := range 20 {
 		ctx := background(t)
@@ -299,8 +299,8 @@ func TestBlockedCallsEndSoon(t *testing.T) {
 	}
 }
 
-// TestReaderKilled: a writer that waits for a dead reader hears of it, and so
-// does one that waits for a reader that never comes back.
+// TestReaderKilled: a writer that waits for a dead reader gets the error, and so
+// does one that waits for a reader that never returns.
 func TestReaderKilled(t *testing.T) {
 	ctx := background(t)
 	r := create(t, Config{Packets: 5, PacketSize: os.Getpagesize(), Wait: Park})

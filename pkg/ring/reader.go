@@ -55,7 +55,7 @@ func (d *Reader) Close() error {
 	return nil
 }
 
-// Peek returns the next packet where it lies, and waits for it. The same packet
+// Peek returns the next packet in place, and waits for it. The same packet
 // is returned until Release. The bytes stay valid until the next Peek after
 // Release; the writer, if it is hostile, may change them meanwhile.
 //

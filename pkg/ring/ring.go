@@ -178,7 +178,7 @@ func (r *Ring) Packets() int { return int(r.area.packets) }
 // Payload returns how many bytes a packet carries.
 func (r *Ring) Payload() int { return r.area.payload() }
 
-// Memory returns where the packets lie, for processes that share memory by rules of
+// Memory returns the memory of the packets, for processes that share memory by rules of
 // their own and take neither side. It must not be used after Close.
 func (r *Ring) Memory() []byte { return r.area.mem[r.area.data:] }
 
@@ -230,7 +230,7 @@ func (r *Ring) Close() error {
 		sides = append(sides, s)
 	}
 	r.mu.Unlock()
-	for _, s := range sides { // before one side tells the other of its end
+	for _, s := range sides { // before one side notifies the other of its end
 		_ = s.latch(ErrClosed)
 	}
 	for _, s := range sides {

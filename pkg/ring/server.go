@@ -27,7 +27,7 @@ const (
 )
 
 // server hands out the ring of this process and keeps the books of its roles.
-// Nothing it decides by comes from the shared memory.
+// None of its decisions depends on the shared memory.
 type server struct {
 	ring *Ring
 	l    *net.UnixListener
@@ -81,7 +81,7 @@ func (s *server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no descriptors, say: they come back
+		if err != nil { // no descriptors, say: some will be free again
 			<-s.room
 			select {
 			case <-time.After(acceptAgain):
@@ -129,7 +129,7 @@ func (s *server) makeRoom() {
 	}
 }
 
-// saysNothing reports whether nothing has come from a connection, not even its end.
+// saysNothing reports whether nothing has arrived from a connection, not even its end.
 func saysNothing(c *net.UnixConn) bool {
 	_, err := peek(c)
 	return errors.Is(err, unix.EAGAIN)
@@ -191,7 +191,7 @@ func (s *server) handle(c *net.UnixConn) {
 	}
 	want, err := parse(b[:n])
 	if err != nil {
-		_, _ = c.Write(message(answerOK)) // tells the peer our version
+		_, _ = c.Write(message(answerOK)) // has our version for the peer
 		return
 	}
 	_ = c.SetReadDeadline(time.Time{})
@@ -245,7 +245,7 @@ func (s *server) watch(c *net.UnixConn) *os.File {
 	}
 	fd, err := openProcess(peer.PID)
 	if err != nil {
-		return nil // it is gone: the socket says so
+		return nil // the client is gone: the socket says so
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
 	raw, err := f.SyscallConn()

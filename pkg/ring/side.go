@@ -39,7 +39,7 @@ type side struct {
 	far  *head
 	next func() (bool, error) // whether this side could continue; made once
 	conn *net.UnixConn        // holds the role
-	gone atomic.Bool          // the creator of the ring is gone
+	gone atomic.Bool          // the creator of the ring is lost
 	end  atomic.Pointer[error]
 
 	// call is held during a call: the memory is not unmapped under it.

@@ -171,8 +171,8 @@ func (w *Writer) TryCommit(n int) (bool, error) {
 	return true, nil
 }
 
-// Wake has the Poll return that the reader waits in, or the next one: something has
-// come that the two share beside the ring.
+// Wake lets the reader's present or next Poll return: the
+// two share an event beside the ring.
 func (w *Writer) Wake() { ring(w.ring.fds[roleReader]) }
 
 // start publishes that the writer runs. Must hold call.

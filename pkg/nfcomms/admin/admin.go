@@ -29,10 +29,10 @@ func past(dev *nfcomms.Device) (r bridge.RegisterAccess, fail func(op string, er
 
 // Peek reads width bytes, 4 or 8, at an offset of a bar of the card, past its driver: for
 // administrators who bring up or examine a card. Info.Board has the bars. It needs
-// CAP_SYS_ADMIN (os.ErrPermission), and is off unless the kernel module was told otherwise
+// CAP_SYS_ADMIN (os.ErrPermission), and is off unless the kernel module allows it
 // (ErrNotSupported, as for a device that is no card). ErrRange outside the bar, ErrInvalid
 // for another width or an offset that is no multiple of it, ErrBusy while the device is
-// being reset, ErrDeviceLost of one that is gone. Each access is in the kernel's log. Bar
+// being reset, ErrDeviceLost of one that is lost. Each access is in the kernel's log. Bar
 // 6 is the card's configuration space, in words of 4 bytes; it needs no more than CAP_SYS_ADMIN,
 // and the first 64 bytes not even that.
 func Peek(dev *nfcomms.Device, bar int, offset uint64, width int) (value uint64, err error) {

@@ -40,7 +40,7 @@ const (
 // Devices lists the devices on this host that can be opened, and those that cannot,
 // with the reason: "sim:", and every /dev/nfcommsN or what is missing for one. It
 // disturbs none of them, but opens a device node for a moment to ask how it is. A
-// reason may be gone when the device is opened, and another may have come.
+// reason may no longer hold when the device is opened, and another may.
 func Devices(ctx context.Context) ([]Found, error) {
 	found, err := bridge.Devices(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // answer may be a message or a transfer. An answer longer than out is dropped: ErrTooLarge.
 //
 // ErrBusy if the queue is full. With ErrWithdrawn ctx ended. With ErrClosed the pool was closed.
-// ErrUnanswered tells whether a process may have taken in.
+// With [nfcomms.ErrUnanswered] a process took in, or may have, and the caller has no answer.
 func (p *Pool) Do(ctx context.Context, in, out []byte) (n int, err error) {
 	err = p.do(ctx, exchange{
 		send: func(ctx context.Context, ch *nfcomms.Channel) error {

@@ -20,7 +20,7 @@
 //
 // Callers that wait are served in order of arrival. Their number is bounded: one more gets ErrBusy.
 //
-// An error that is not [ErrUnanswered] means that no process took the input. Such an exchange is
+// An error that is not [nfcomms.ErrUnanswered] means that no process took the input. Such an exchange is
 // tried again on another process, unless the input itself is the reason.
 //
 // Package metrics has a collector of pools.

@@ -36,7 +36,7 @@ type lane struct {
 	worked  bool            // an exchange succeeded
 }
 
-// errOver means that the process went with its device before the exchange: that is no attempt.
+// errOver means that the process ended with its device before the exchange: that is no attempt.
 var errOver = errors.New("before the exchange")
 
 // quiet returns an error if the process offers something although nothing was asked.

@@ -100,7 +100,7 @@ func New(ctx context.Context, dev *nfcomms.Device, o Options) (*Pool, error) {
 	}
 }
 
-// run keeps the pool going until it is closed, or cannot go on.
+// run keeps the pool running until it is closed, or cannot continue.
 func (p *Pool) run() {
 	defer close(p.ended)
 	s := nfcomms.Supervisor{Images: p.o.Images, Logger: p.o.Logger, MinWait: minWait, MaxWait: maxWait}

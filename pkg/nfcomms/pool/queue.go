@@ -46,7 +46,7 @@ func (p *Pool) take(ctx context.Context, again bool) (*lane, error) {
 	if p.queue.leave(place) {
 		return nil, err
 	}
-	p.put(<-mine, whole) // it came at the same moment
+	p.put(<-mine, whole) // it arrived at the same moment
 	return nil, err
 }
 

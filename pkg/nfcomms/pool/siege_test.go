@@ -90,7 +90,7 @@ func TestThousandCallers(t *testing.T) {
 }
 
 // TestReset: exchanges that wait while the device is reset are done by the processes of the next epoch, also
-// where every process of the one before is gone.
+// where every process of the one before has ended.
 func TestReset(t *testing.T) {
 	dev := open(t, "sim:?beat=5ms")
 	p := start(t, dev, Options{Processes: 8})
@@ -108,11 +108,11 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestLostProcessesAreNoAttempts: a caller that finds processes of an epoch that is over goes on to one
+// TestLostProcessesAreNoAttempts: a caller that finds processes of an epoch that is over takes one
 // that runs, however many there are.
 func TestLostProcessesAreNoAttempts(t *testing.T) {
 	dev := open(t, "sim:?beat=5ms")
-	p := start(t, dev, Options{Processes: 1, Attempts: 1}) // no other comes to the queue meanwhile
+	p := start(t, dev, Options{Processes: 1, Attempts: 1}) // no other enters the queue meanwhile
 	lost, err := dev.Subscribe(background(t), nfcomms.Loopback)
 	require.NoError(t, err)
 	require.NoError(t, dev.Reset(background(t)))

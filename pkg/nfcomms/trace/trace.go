@@ -59,7 +59,7 @@ type Options struct {
 // Span is one call that was measured, layer by layer.
 type Span struct {
 	Op string // "send", "receive", "send transfer" or "receive transfer"
-	// Receive and Transfer tell the operations apart: to or from the host, a message or a transfer.
+	// Receive and Transfer name the operation: to or from the host, a message or a transfer.
 	Receive, Transfer bool
 	Target            nfcomms.Target
 	Start             time.Time

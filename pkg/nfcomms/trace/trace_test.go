@@ -276,7 +276,7 @@ func TestTraceWithoutClock(t *testing.T) {
 	require.Equal(t, r.Spans[0].Whole, sum(r.Spans[0].Layers[:]))
 }
 
-// TestTraceOutlivesReset: a tracer goes on in the next epoch, and calls that failed are not in it.
+// TestTraceOutlivesReset: a tracer continues in the next epoch, and calls that failed are not in it.
 func TestTraceOutlivesReset(t *testing.T) {
 	dev, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
@@ -338,7 +338,7 @@ func TestTracersHaveTheirShares(t *testing.T) {
 }
 
 // TestTraceKeepsAFairChoice: of more calls than it holds a tracer keeps early ones and late ones, in
-// the order in which they began.
+// the order in which they began. Most of those that are lost are not measured.
 func TestTraceKeepsAFairChoice(t *testing.T) {
 	_, tr, ch := tracer(t, trace.Options{Every: 1, Keep: 100})
 	ctx := background(t)

@@ -12,7 +12,7 @@ type Result struct {
 	// Lost is how many calls were measured and found no room.
 	Lost uint64
 	// Wrong is how many had stamps of the device that cannot be true, because its clock
-	// jumped or because it lies: what they say counts as far as it can.
+	// jumped or is wrong on purpose: they count as far as they can be true.
 	Wrong uint64
 	// ClockKnown: the device's clock was compared with the host's. Without it the ways to
 	// the device and back count as equally long.

@@ -9,7 +9,7 @@
 
 enum { MOST = 2 << 20, NAP = 100 * 1000 };
 
-static uint32_t opened; /* how many o came, over all processes */
+static uint32_t opened; /* how many o arrived, over all processes */
 static uint32_t waited;
 
 /* Returns the length of the next input, which is at text; a transfer is at address, too. */
