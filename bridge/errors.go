@@ -78,7 +78,7 @@ var (
 	// ErrStalled: a transfer did not move on for too long although the device
 	// beat. It was aborted, and nothing was delivered.
 	ErrStalled error = &kind{text: "transfer stalled"}
-	// ErrLinkDown: a link of a fabric is not up, or went down meanwhile.
+	// ErrLinkDown: a link of a fabric is down, or failed meanwhile.
 	ErrLinkDown error = &kind{text: "link is down"}
 	// ErrScheme: no back end for the address.
 	ErrScheme error = &kind{text: "unknown address scheme"}

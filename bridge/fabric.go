@@ -167,7 +167,7 @@ type FabricNodeState struct {
 type FabricLinkState struct {
 	// Joined: there is a node at the other end, by the shape of the torus.
 	Joined bool
-	// Up: packets go over it.
+	// Up: it carries packets.
 	Up bool
 	// Medium carries its words.
 	Medium FabricMedium
@@ -179,7 +179,7 @@ type FabricLinkState struct {
 	RoundTrip time.Duration
 	// BytesSent and BytesReceived count payload, Packets those sent.
 	BytesSent, BytesReceived, Packets uint64
-	// Repeated counts packets sent again, Errors what was wrong of what came, Restarts
+	// Repeated counts packets sent again, Errors faulty words received, Restarts
 	// how often the link was aligned.
 	Repeated, Errors, Restarts uint64
 }

@@ -16,7 +16,7 @@ const (
 	HalfIdle
 	// HalfOffered: a message waits for the target, or the device's offer for a receive.
 	HalfOffered
-	// HalfAnswering: the device took its offer back, and has not been told yet that it may.
+	// HalfAnswering: the device took its offer back, and waits for the host's answer.
 	HalfAnswering
 	// HalfMoving: a transfer is under way, on abi.H2D from its offer on.
 	HalfMoving

@@ -34,7 +34,7 @@ type ListenOptions struct {
 // DialOptions describes the listeners that Dial considers. The zero value is valid.
 type DialOptions struct {
 	// Anyone includes listeners of other users that let in anyone. A listener of this host's
-	// own user goes first. Without it a stranger's listener of that name is not found.
+	// own user has precedence. Without it a stranger's listener of that name is not found.
 	Anyone bool
 }
 

@@ -89,7 +89,7 @@ type Stats struct {
 	// Mailboxes describes the rings, by mailbox; nil once the device is lost
 	// and where a driver does not show them.
 	Mailboxes []MailboxStats
-	// Profile describes how calls went; never nil.
+	// Profile is the profile of calls; never nil.
 	Profile *Profile
 }
 
@@ -102,7 +102,7 @@ type MailboxStats struct {
 	Used Both[int]
 }
 
-// Profile describes how the calls of all channels of a device went since Open, the
+// Profile describes the calls of all channels of a device since Open, the
 // control channel excluded.
 type Profile struct {
 	Direct   Both[PathProfile]

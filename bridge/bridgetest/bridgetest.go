@@ -24,7 +24,10 @@ type OpenFunc = bridgetest.OpenFunc
 // (i*0x9E3779B97F4A7C15+seed)>>56. "gate": for each message on port 0 takes one message or transfer
 // from port 1 and answers on port 0 with u64 {0 message or 1 transfer, size}. "expect": a message
 // u64 size on port 0 makes it read a transfer of that size from port 1, or write one if the top bit
-// is set. It answers the status as u64 on port 0.
+// is set. It answers the status as u64 on port 0. "asked": does what a
+// message {i64 what, i64 n} on port 0 says, and answers the result there as i64, a negative status for
+// an error. 'q' takes a question from port 1, and 'p' reads it plainly. 'r' replies by its first n
+// bytes. 'e' ends the process.
 //
 // without names cases that say something of the host alone, and cannot where
 // the device is a part of the test's own process or has no such process. The race detector has nothing

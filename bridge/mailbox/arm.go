@@ -73,7 +73,7 @@ func (h *receiver) armReceive(wake chan<- struct{}) {
 	h.sayReady()
 }
 
-// armed counts waiters that come (1) or go (-1). They need a doorbell, and
+// armed counts a waiter that arms (1) or disarms (-1). They need a doorbell, and
 // somebody who notices when the device dies.
 func (h *half) armed(n int) {
 	h.arms.Add(int32(n))
@@ -140,7 +140,7 @@ func (h *half) keepLocked() bool {
 	return h.waiters.Len() > 0 && h.keep()
 }
 
-// came takes note that the waiter that was woken has come, or anybody else. It
+// came records that the woken waiter, or another call, has the half. It
 // costs nothing where nobody waits. Of another host's offer see hold.
 func (h *half) came() {
 	if h.coming.Load() && !h.ch.relay {
@@ -190,7 +190,7 @@ func (h *sender) ask() {
 	}
 }
 
-// tried takes note of what became of a try. A waiter has used its place, and comes again if it was
+// tried takes note of what became of a try. A waiter has used its place, and arms again if it was
 // refused. Must hold queue.
 func (h *sender) tried(refused bool, wake chan<- struct{}) {
 	if refused && wake != nil {

@@ -204,7 +204,7 @@ func TestBlockedSendersCostNothing(t *testing.T) {
 }
 
 // Many callers on both halves, with contexts that end at any time: what the
-// device counted is what the host was told.
+// device counted equals the host's count.
 func TestStorm(t *testing.T) {
 	f, d, c := setup(t)
 	stop := f.run(0)

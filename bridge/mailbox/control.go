@@ -177,7 +177,7 @@ func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 			return err
 		}
 		told = true
-		k.ch.ep.drain() // a process may wait until its offers are withdrawn, of which no call waits to hear
+		k.ch.ep.drain() // a process may wait until its offers are withdrawn, for which no call waits
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -42,7 +42,7 @@ type device struct {
 	closeErr   error
 
 	past    sync.Mutex          // guards retired, and moving a channel's counts there
-	retired bridge.ChannelStats // of channels that are gone
+	retired bridge.ChannelStats // of closed channels
 	blocked atomic.Int64        // calls that wait now
 	asking  atomic.Int64        // calls whose port asks the device for memory
 	armed   atomic.Int64        // waiters of Arm

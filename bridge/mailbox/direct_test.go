@@ -429,8 +429,8 @@ func TestOfferOfAHostThatGoes(t *testing.T) {
 	require.Zero(t, d.Stats().Faults)
 }
 
-// A receive that found what another host offers, and lost it before it could hold it, waits on for the
-// next: who asks hears so, and what comes is kept.
+// A receive that found another host's offer, and lost it before it could hold it, waits for the
+// next: a question is answered so, and the next offer is kept.
 func TestOfferOfAHostThatIsGone(t *testing.T) {
 	f, d, c := setup(t)
 	c.relay = true

@@ -58,7 +58,7 @@ func (b *mailbox) dispatchLocked(s *wire.Slot) {
 	}
 }
 
-// earlyLocked keeps a message that came before the reply which opens its
+// earlyLocked keeps a message that arrived before the reply which opens its
 // channel: the reply travels through another mailbox. Must hold rx.
 func (b *mailbox) earlyLocked(c *channel, s *wire.Slot) {
 	if len(c.early) == earlyMax {

@@ -97,7 +97,7 @@ func (h *receiver) endEager(ctx context.Context, x *transfer) error {
 }
 
 // postPages holds the buffer of a transfer and gives the device its pages. With an error nothing is
-// held: errElse if they are too many, or an offer came meanwhile. Must hold queue.
+// held: errElse if they are too many, or an offer arrived meanwhile. Must hold queue.
 func (h *receiver) postPages(x *transfer, data []byte) error {
 	if err := x.start(data, true); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (h *receiver) mayPost(n int) bool {
 	return most > 0 && n <= most && !h.ch.verify.Load() && h.shut.Load() == 0 && !h.offered()
 }
 
-// giveEager gives the device the pages of a transfer; errElse if an offer came meanwhile. Must hold
+// giveEager gives the device the pages of a transfer; errElse if an offer arrived meanwhile. Must hold
 // queue.
 func (h *receiver) giveEager(x *transfer) error {
 	h.size.Store(x.ledger.Cut.Size)

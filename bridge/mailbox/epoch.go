@@ -137,8 +137,8 @@ func (e *epoch) gone(id uint32) bool {
 }
 
 // settle waits for the close that is under way of a channel whose target the device has named for
-// a new one. It agreed to that close, but over links what one mailbox has may come before
-// what another had.
+// a new one. It agreed to that close, but over links a message of one mailbox may arrive before
+// an earlier one of another.
 func (e *epoch) settle(id uint32) {
 	c := e.table.at(id)
 	if c == nil || !c.last.Load() {

@@ -318,7 +318,7 @@ func TestDeviceClosesWithoutAnAnswer(t *testing.T) {
 }
 
 // TestNothingIsTakenAfterAFault: what a device offered before it broke a rule is not taken once that
-// is known, though the fence has not come to the channel.
+// is known, though the fence has not reached the channel.
 func TestNothingIsTakenAfterAFault(t *testing.T) {
 	for name, offer := range map[string]func(*fake){
 		"message":  func(f *fake) { f.message(1, "early") },

@@ -37,7 +37,7 @@ type half struct {
 	waiters waiter.Queue // d2h: who is armed, guarded by mu; h2d: the queue has them
 	arms    atomic.Int32 // waiters
 	queued  atomic.Int32 // calls that wait in the queue
-	// d2h: the waiter that was woken for an offer and has not come yet, guarded by mu, and
+	// d2h: the waiter that was woken for an offer and has not run yet, guarded by mu, and
 	// whether there is one.
 	woken  chan<- struct{}
 	coming atomic.Bool

@@ -32,7 +32,7 @@ const (
 	transferring
 )
 
-// liar is a device that serves calls, and tells lies between its honest steps.
+// liar is a device that serves calls, and sends wrong replies between its honest steps.
 type liar struct {
 	*fake
 	rand *rand.Rand
@@ -50,7 +50,7 @@ type liar struct {
 	got   int // bytes of the message received
 
 	told, total uint64
-	by          []uint64 // lies told, by their index
+	by          []uint64 // wrong replies sent, by their index
 	end         [3]uint64
 }
 
@@ -112,7 +112,7 @@ func TestHostileReplies(t *testing.T) {
 		l.total, time.Since(start).Round(time.Millisecond), l.end[0], l.end[1], l.end[2])
 }
 
-// round has a call or two under way, lies, and ends them.
+// round has a call or two under way, sends wrong replies, and ends them.
 func (l *liar) round() {
 	l.begin()
 	l.stale()
@@ -131,7 +131,7 @@ func (l *liar) round() {
 	l.ended(open > 0)
 }
 
-// last names the last lie, for messages.
+// last names the last wrong reply, for messages.
 func (l *liar) last() string { return lies[l.told].name }
 
 // give sends one wrong reply and lets the host take it.
@@ -151,7 +151,7 @@ func (l *liar) give(want classification) {
 	}
 }
 
-// stale tells some lies about the past, each of which must be counted.
+// stale sends replies to past questions, each of which must be counted.
 func (l *liar) stale() {
 	for range l.below(8) {
 		before := l.dev.dropped.Load()
@@ -244,7 +244,7 @@ func (l *liar) destination() {
 	l.sent[abi.D2H] = n
 }
 
-// finish ends the calls as an honest device does, with lies about the past in
+// finish ends the calls as an honest device does, with replies to past questions in
 // between; false if the machine was too slow for the heartbeat.
 func (l *liar) finish() bool {
 	l.finishSend()
@@ -311,7 +311,7 @@ func (l *liar) right(send, receive error) {
 }
 
 // ended requires that the device is latched and that calls return why, then
-// resets. With open, some lie may have ended them before, in its own way.
+// resets. With open, a wrong reply may have ended them before, in its own way.
 func (l *liar) ended(open bool) {
 	why := l.ch.ep.err()
 	<-l.ch.ep.fenced

@@ -50,7 +50,7 @@ func (l *liar) wrongOf(w *scripted.Wrong) (s wire.Slot, ok bool) {
 }
 
 // elsewhere are kinds whose conclusion hangs on the channels, generations and the other half of the
-// device they were written for; the lies here have their own. So is the phase, which hides a lie.
+// device they were written for; the wrong replies here have their own. So is the phase, which hides a slot.
 var elsewhere = []string{"channel", "close", "direction", "note", "phase"}
 
 // cataloguedLies are the rows of the scripted device's catalogue whose conclusion

@@ -17,7 +17,7 @@ import (
 // first: it has two seconds.
 const relayAnswer = 5 * time.Second
 
-// fetchTime is how long a host may take to come to a process of another node. That has waited
+// fetchTime is how long a host may take to reach a process of another node. That has waited
 // for it ten seconds when its channel closes.
 const fetchTime = 8 * time.Second
 
@@ -36,7 +36,7 @@ func (d *device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Lis
 	return d.ListenOnNodes(ctx, o, nil)
 }
 
-// ListenOnNodes is Listen for processes of other nodes as well, to which come leads.
+// ListenOnNodes is Listen for processes of other nodes as well, whose channels come opens.
 func (d *device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come openAtNode) (bridge.Listener, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ type listener struct {
 	process   bridge.ProcessID
 	target    bridge.Target
 	ch        *channel
-	come      openAtNode // nil: nobody comes to other nodes
+	come      openAtNode // nil: this host reaches no other node
 	accepting queue      // one call at a time receives
 
 	ending sync.Once
@@ -221,7 +221,7 @@ func (l *listener) within(ch bridge.Channel) (bridge.Channel, error) {
 	return ch, nil
 }
 
-// next is what the device tells of the next one.
+// next is the device's record of the next one.
 func (l *listener) next(ctx context.Context) (uint64, error) {
 	if err := l.accepting.lock(ctx); err != nil {
 		return 0, &bridge.WithdrawnError{Cause: err}

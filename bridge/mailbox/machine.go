@@ -133,7 +133,7 @@ func (m *machine) act(in proto.Input) (proto.Event, bool) {
 	}
 }
 
-// keep holds the offer for a call that is to find it as it came; false if that cannot be.
+// keep holds the offer unchanged for a later call; false if that cannot be.
 func (m *machine) keep() bool {
 	for {
 		w := m.word.Load()

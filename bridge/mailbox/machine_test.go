@@ -9,7 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
-// TestVoidPagesAreNews: an offer of something else makes posted pages void, and their caller hears
+// TestVoidPagesAreNews: an offer of something else makes posted pages void, and their caller learns
 // of that also if the device took the offer back before the caller looked.
 func TestVoidPagesAreNews(t *testing.T) {
 	for _, withdraws := range []bool{false, true} {
@@ -29,8 +29,8 @@ func TestVoidPagesAreNews(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreNoNews: who asks whether this host waits leaves what a call has not seen yet: that its
-// bytes came, or did not.
+// TestQuestionsAreNoNews: a question whether this host waits leaves events that no call has seen yet: that its
+// bytes arrived, or did not.
 func TestQuestionsAreNoNews(t *testing.T) {
 	for _, ends := range [][]proto.Input{nil, {proto.TakeConsumed}, {proto.TakeRefused}} {
 		m := &machine{dir: abi.D2H}

@@ -82,12 +82,12 @@ func (b *mailbox) hasRoomLocked(n, limit uint64) bool {
 	return b.tx.tail-head+n <= limit
 }
 
-// storeLocked writes slot i. The header goes last, as a full fence: asleepLocked
+// storeLocked writes slot i. The header is written last, as a full fence: shownLocked
 // may follow. Must hold tx.
 func (b *mailbox) storeLocked(i uint64, h wire.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
 	s.Payload = *p
-	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park, island work
+	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park, island work, news
 }
 
 // asleepLocked reports whether the island sleeps; the caller then rings it. It

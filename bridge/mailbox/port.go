@@ -25,7 +25,7 @@ type Port interface {
 	// Map makes the memory of a transfer or a region known to the device and returns
 	// the bus address of its first byte; the others follow it there. The memory is
 	// pinned, and data is never empty. With an error the transfer does not begin.
-	// Regions come and go at any time, also during Restart, and stay mapped over it.
+	// Regions are mapped and unmapped at any time, also during Restart, and stay mapped over it.
 	// A port with memory of its own for regions is a region.Allocator, too. Address 0: the
 	// device does not reach it there, see Stager.
 	Map(data []byte) (address uint64, err error)
@@ -38,7 +38,7 @@ type Port interface {
 	// area is laid anew, and the doorbell may be another. It waits for a device no longer than
 	// ctx, and may be called again after an error.
 	Restart(ctx context.Context) error
-	// Close stops the device. The area may be gone afterwards.
+	// Close stops the device. The area may be unmapped afterwards.
 	Close() error
 }
 

@@ -19,7 +19,7 @@ const (
 // queue is a lock that is handed on in order of arrival and that a context can
 // stop waiting for. The zero value is free.
 //
-// An armed waiter has a place in the same queue. When it comes, the lock is kept for that waiter:
+// An armed waiter has a place in the same queue. When it is first, the lock is kept for that waiter:
 // the device is asked whether the target waits, and the waiter gets its token when the device
 // answers READY. The lock is then for the lease of that waiter, or continues when it is disarmed.
 type queue struct {
@@ -60,7 +60,7 @@ func (q *queue) unlock() {
 }
 
 // lock waits for the lock. It returns the context's error if that ended before
-// the lock came.
+// it had the lock.
 func (q *queue) lock(ctx context.Context) error {
 	if q.try() {
 		return nil

@@ -131,7 +131,7 @@ func (h *receiver) recalledLocked() {
 	}
 }
 
-// part takes note that a waiter does not come, if it was woken. It must hold no lock.
+// part records that a woken waiter will not run. It must hold no lock.
 func (h *half) part(wake chan<- struct{}) {
 	h.mu.Lock()
 	recalled := h.leaveLocked(wake)

@@ -77,7 +77,7 @@ func (h *receiver) claimOffer(ctx context.Context) error {
 		}
 		if h.offered() {
 			if err := h.mailbox.ep.err(); err != nil {
-				return err // the fence has not come here yet
+				return err // the fence has not reached this half yet
 			}
 			if h.hold() {
 				return nil
@@ -477,7 +477,7 @@ func (h *receiver) fitting(n uint64) error {
 }
 
 // settle takes note of how the transfer of the d2h half ended. The device's next offer may have
-// come already: that stays. Must hold queue.
+// arrived already: that stays. Must hold queue.
 func (h *receiver) settle() { h.seen(eventOf(h.word.Load())) }
 
 // fin commits the transfer. Must hold queue.

@@ -147,7 +147,7 @@ func TestStageByParts(t *testing.T) {
 	require.Zero(t, s.staged)
 }
 
-// TestStageFromByParts: a part that has come is copied while the next ones move, where the device
+// TestStageFromByParts: a part that has arrived is copied while the next ones move, where the device
 // reports each, and a failed receive copies no more.
 func TestStageFromByParts(t *testing.T) {
 	const parts = fakeWindow + 3
@@ -201,8 +201,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestDoorbellEnds: a device whose doorbell ends is lost at once, and one that comes
-// with another doorbell is heard.
+// TestDoorbellEnds: a device whose doorbell ends is lost at once, and a new one
+// with another doorbell is served.
 func TestDoorbellEnds(t *testing.T) {
 	f := newFake(t)
 	d := f.open()

@@ -149,7 +149,7 @@ func (x *transfer) askBack() (asked bool) {
 func (h *half) waitForTarget(n int64) { h.mailbox.ep.offered.Add(n) }
 
 // asked counts how often the present call was asked back; each time the next is
-// twice as far away, so that the device's own time-outs come to their end.
+// twice as far away, so that the device's own time-outs end first.
 type asked struct {
 	n atomic.Uint32
 }

@@ -85,7 +85,7 @@ func TestSpurious(t *testing.T) {
 	require.Equal(t, before.Wakeups+1, d.Stats().Wakeups)
 }
 
-// TestAge: the age of the last heartbeat grows when no more come, and asking
+// TestAge: the age of the last heartbeat grows when no more arrive, and asking
 // for it does not make the device lost.
 func TestAge(t *testing.T) {
 	f := newFake(t)

@@ -26,7 +26,7 @@ type transfer struct {
 	data    []byte         // the buffer, if its bytes pass …
 	staged  []byte         // … through this memory of the port …
 	filled  uint64         // … where those of so many lists to the device are, …
-	taken   uint64         // … or whence those of so many from it came; both owned as id is
+	taken   uint64         // … or as many that begin there; both owned as id is
 	buffer  []byte         // of which a checksum is made, if it is …
 	sum     uint32         // … with those of so many bytes …
 	summed  uint64         // … in it; both owned as id is
@@ -375,7 +375,7 @@ func (x *transfer) whole() bool { return x.h.dir == abi.H2D && x.ledger.Lists <=
 
 // feed sends lists while window and ring have room. True if it was the ring
 // that had none: the device may wait for more lists before it acks, so no ack
-// need come to wake the caller. Must hold queue.
+// need arrive to wake the caller. Must hold queue.
 func (x *transfer) feed() (full bool) {
 	x.mu.Lock()
 	full, asleep := x.feedLocked()
@@ -431,7 +431,7 @@ const (
 	assistMost   = 4 // … but so many
 )
 
-// looks is how often a call looks for what came of the transfer before it parks. To be woken takes
+// looks is how often a call polls for the end of the transfer before it parks. To be woken takes
 // longer than moving some hundred KiB.
 func (x *transfer) looks() int {
 	return assistIdle * int(min(1+x.ledger.Cut.Size/assistBytes, assistMost))
@@ -460,7 +460,7 @@ func (x *transfer) assist(ctx context.Context) bool {
 	return false
 }
 
-// abort ends the transfer and waits until the device is quiet, or gone. It
+// abort ends the transfer and waits until the device is quiet, or lost. It
 // returns cause, with what was moved before. Must hold queue.
 func (x *transfer) abort(cause error) error {
 	x.mu.Lock()

@@ -20,7 +20,7 @@ const (
 	crowdTime        = 10 * time.Second       // for a device that answers, but others first
 	heartbeatTimeout = time.Second            // without a heartbeat, at least: the device is lost
 	wakeSpins        = 32                     // spinTimes that an island needs to wake up
-	shareSpins       = 8                      // spinTimes in which answers come that arrive soon
+	shareSpins       = 8                      // spinTimes in which most early answers arrive
 	hotTime          = time.Millisecond       // between two rings: the channel is busy
 	lateTime         = 200 * time.Microsecond // a sleep that was too long to spin instead
 )
@@ -144,7 +144,7 @@ func (p *parker) runIsland() bool {
 	return b.run()
 }
 
-// noteAnswer counts an answer that came while the call polled. Must hold queue.
+// noteAnswer counts an answer that arrived while the call polled. Must hold queue.
 func (p *parker) noteAnswer() {
 	b := p.mailbox
 	if b.runner == nil || b.runs.alone.Load() {

@@ -65,7 +65,7 @@ func TestHeartbeatsBehindTheAnswer(t *testing.T) {
 
 // TestIslandThatHasNotLooked: the device beats on while the island of the mailbox waits for a
 // processor, longer than an answer may take. The time for the answer begins when it looks, however
-// many heartbeats came just before.
+// many heartbeats arrived just before.
 func TestIslandThatHasNotLooked(t *testing.T) {
 	f, d, _, cancel, wait := offered(t)
 	cancel()

@@ -140,7 +140,7 @@ func (w *watch) answered(there bool) {
 	}
 }
 
-// waitedFor reports whether anybody sleeps until a message of the device comes.
+// waitedFor reports whether anybody sleeps until a message of the device arrives.
 func (d *device) waitedFor() bool {
 	return d.blocked.Load() > 0 || d.armed.Load() > 0 || d.asking.Load() > 0
 }

@@ -157,7 +157,7 @@ func TestSilenceOfAFarDevice(t *testing.T) {
 }
 
 // TestDeviceThatServesNoMore: calls end when the doorbell rings, whatever the heartbeat; and at the
-// next look where it was not heard.
+// next poll where it was lost.
 func TestDeviceThatServesNoMore(t *testing.T) {
 	for _, state := range []uint32{wire.DeviceOff, wire.DeviceBooting, wire.DeviceFault} {
 		f := newFake(t)
