@@ -240,7 +240,7 @@ static inline nfc_u64 nfc_run_length(nfc_u64 e)
  */
 enum nfc_list_length {
 	NFC_LIST_COUNT_MASK = 0x1f,
-	NFC_LIST_SUM = 0x20, /* of all lists of a transfer: DONE has a checksum; needs NFC_CAP_SUM */
+	NFC_LIST_SUM = 0x20, /* all lists of a transfer: DONE has a checksum; see NFC_CAP_SUM */
 	NFC_LIST_RUNS = 0x40, /* needs NFC_CAP_RUNS */
 	NFC_LIST_D2H = 0x80,
 };
@@ -307,7 +307,8 @@ struct nfc_ack {
 	nfc_le32 lists; /* cumulative lists consumed */
 	nfc_le16 state; /* enum nfc_state */
 	nfc_le16 status; /* enum nfc_status */
-	nfc_le32 fault_index; /* entry within the list that failed; of DONE with NFC_LIST_SUM the CRC32C of the bytes in device memory */
+	/* Entry of the list that failed; DONE with NFC_LIST_SUM: CRC32C of the device's bytes. */
+	nfc_le32 fault_index;
 	nfc_le32 direction; /* enum nfc_direction: direction of the transaction */
 	nfc_le64 begin_ns; /* device clock: transaction arrived */
 	nfc_le64 now_ns; /* device clock: this record was written */

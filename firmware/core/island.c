@@ -418,7 +418,8 @@ static bool has_rest(const struct nfc_island *island)
 
 /*
  * Run passes until only rings can bring work, or for a while; true if there is
- * more. Owned.
+ * more. Owned. The clock is a tenth of a call, and only records tell its time: what
+ * is to last reads it first.
  */
 static bool assist_passes(struct nfc_island *island)
 {

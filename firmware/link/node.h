@@ -124,7 +124,7 @@ void nfc_records_init(struct nfc_node *n);
 void nfc_records_update(struct nfc_node *n);
 /* A heartbeat: a credit and one record more over each link. */
 void nfc_records_refresh(struct nfc_node *n);
-/* A link came into use: send all records over it. */
+/* A link is in use now: send all records over it. */
 void nfc_records_all(struct nfc_node *n, uint32_t link);
 
 #endif /* NFC_NODE_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The device's side of a bus; see port_bus.h. */
+/* The device's side of a bus; see bus.h. */
 #define _GNU_SOURCE
 #include "bus.h"
 

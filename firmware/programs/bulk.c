@@ -10,9 +10,9 @@ enum {
 };
 
 /*
- * loopback: every message or transfer comes back on its own port, one at a
+ * loopback: every message or transfer is returned on its own port, one at a
  * time over all ports. As a service it lives as long as the device, so it gives
- * its device memory back when nothing comes any more, or far less.
+ * its device memory back when nothing arrives any more, or far less.
  */
 void nfc_loopback_main(struct nfc_process *self)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Programs that help to check a host: gate, expect, hold, spin. */
+/* Programs that help to check a host: gate, expect, asked, hold, spin. */
 #include "programs.h"
 
 /* Take whatever is offered on ch; reports {indirect, size}. */

@@ -134,7 +134,7 @@ static void try_access(struct model *m, struct nfc_bus *bus, unsigned int *seed)
 	CHECK_EQ(rc, may ? 0 : NFC_EDMA);
 	for (uint32_t i = 0; i < pages; i++) {
 		if (!m->page[at + i].range || !(m->page[at + i].access & need))
-			return; /* what came before it was moved */
+			return; /* the bytes before it were moved */
 		if (write) {
 			m->byte[m->page[at + i].file_page] = value;
 			continue;
@@ -183,7 +183,7 @@ CASE(ranges_of_a_file_that_may_shrink_do_too)
 	against_model(false);
 }
 
-/* Reads in a row go around the caches after a while; the bytes are the same. */
+/* Reads in a row bypass the caches after a while; the bytes are the same. */
 CASE(reads_in_a_long_row)
 {
 	enum { ROW = 6 << 20, PIECE = 256 << 10, ASKEW = 5 };
@@ -524,7 +524,7 @@ static void *raise_all_the_time(void *arg)
 	return NULL;
 }
 
-/* The last interrupt always comes, whatever else happens to the vector. */
+/* The last interrupt always arrives, whatever else happens to the vector. */
 CASE(no_interrupt_is_lost)
 {
 	struct nfc_bus *bus = master();

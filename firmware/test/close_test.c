@@ -71,7 +71,7 @@ static void hold(struct nfc_process *self, struct puppet *p)
 	stay(self);
 }
 
-/* Close both halves and hear the answer; the target may be opened again. */
+/* Close both halves and take the answer; the target may be opened again. */
 static void close_all(struct rig *r, uint32_t target)
 {
 	host_close(r, target, BOTH);
@@ -157,7 +157,7 @@ CASE(a_target_opens_again)
 	rig_free(r);
 }
 
-/* Ids go on from where the last subscription left them. */
+/* Ids continue from those of the last subscription. */
 CASE(ids_outlive_a_subscription)
 {
 	struct rig *r = rig_new(NULL);
@@ -330,7 +330,7 @@ CASE(a_target_is_used_again)
 	rig_free(r);
 }
 
-/* A new process may come before the old subscriber took notice and closed. */
+/* A new process may start before the old subscriber took notice and closed. */
 CASE(a_new_process_on_an_old_subscription)
 {
 	struct rig *r = rig_new(NULL);
@@ -354,7 +354,7 @@ CASE(a_new_process_on_an_old_subscription)
 }
 
 /*
- * A service whose caller closes one half must wait for what comes next; a
+ * A service whose caller closes one half must wait for the next one; a
  * busy loop would take the island from everybody.
  */
 static void check_half_close(struct rig *r, uint32_t target, uint32_t halves,

@@ -193,7 +193,7 @@ static void in_yield(struct nfc_process *self, struct puppet *p)
 	note(p, -NFC_ESTOPPED);
 }
 
-/* Repeat STOP as a host does until the process is gone. */
+/* Repeat STOP as a host does until the process has ended. */
 static void stop(struct rig *r, struct puppet *p)
 {
 	uint32_t status = NFC_EBUSY;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Processes that crash, in every way that internal/sim/testdata/crash.c knows: on its
- * own island's thread, or on that of a host which runs it, each ends alone.
+ * own island's thread, or on that of a host which runs it, each ends alone. And an epoch
+ * of which a DMA engine alone runs on.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,7 +17,7 @@ enum {
 	WAYS = 11, /* those that can be contained */
 	PROMPT = 10, /* the one that begins with messages */
 	CRASHES = 100, /* more than a device remembers */
-	BESIDE = 20, /* a target whose process goes on */
+	BESIDE = 20, /* a target whose process continues */
 	FIRST = 30,
 };
 

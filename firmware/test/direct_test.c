@@ -169,7 +169,7 @@ CASE(withdraw_after_the_accept_says_nothing)
 	rig_free(r);
 }
 
-/* Both in one go: exactly one answer, whichever it is. */
+/* Both at once: exactly one answer, whichever it is. */
 CASE(direct_and_withdraw_back_to_back)
 {
 	struct rig *r = rig_new(NULL);
@@ -253,7 +253,7 @@ CASE(an_offer_nobody_takes_times_out)
 	rig_free(r);
 }
 
-/* Of several deadlines each comes in its turn, also when others are taken back. */
+/* Of several deadlines each ends in its turn, also when others are taken back. */
 CASE(deadlines_are_kept_apart)
 {
 	struct rig *r = rig_new(impatient);

@@ -354,7 +354,7 @@ static void check_broken(uint64_t size, uint64_t k, bool late)
 	id = host_begin(r, p->target, size, 0);
 	r->on_dma = refuse_page;
 	broken_page = (uintptr_t)buf - 5 + k * RIG_PAGE;
-	if (late) { /* the offer and a list are parked as it comes to read */
+	if (late) { /* the offer and a list are parked as it begins to read */
 		host_send_lists(r, p->target, NFC_H2D, id, buf, size, 0, 1);
 		rig_step(r);
 		go(r);
@@ -380,7 +380,7 @@ CASE(an_unreachable_page_within_a_piece_is_named)
 		check_broken(40 * RIG_PAGE, k, false);
 }
 
-/* One piece is moved as its reader comes: it must not miss how that ended. */
+/* One piece is moved as its reader begins: it must not miss how that ended. */
 CASE(a_late_reader_learns_of_an_unreachable_page)
 {
 	check_broken(100, 0, true);
@@ -388,7 +388,7 @@ CASE(a_late_reader_learns_of_an_unreachable_page)
 	check_broken(3 * RIG_PAGE, 2, true);
 }
 
-/* ABORT comes while an engine holds a piece: the answer waits for it. */
+/* ABORT arrives while an engine holds a piece: the answer waits for it. */
 static bool aborted_early;
 
 static int abort_meanwhile(struct rig *r, uint64_t bus, uint64_t length)

@@ -75,7 +75,7 @@ static struct puppet *begun(struct rig *r, uint32_t direction)
 	return host_start(r, one, 1);
 }
 
-/* The pages come before the process, or as it waits. */
+/* The pages arrive before the process, or as it waits. */
 static void check_moved(uint32_t direction, bool early, unsigned int refused)
 {
 	struct rig *r = rig_new(shape);

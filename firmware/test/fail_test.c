@@ -19,7 +19,7 @@
 #include "stage.h"
 
 enum {
-	PATIENCE = 10, /* seconds for threads to be gone */
+	PATIENCE = 10, /* seconds for threads to end */
 	RUNS = 3, /* of each shape, if none of its calls fails */
 };
 
@@ -387,7 +387,7 @@ CASE(stops_whatever_the_host_says)
 	s.r.received = NULL;
 }
 
-/* A start is answered before the island's thread comes to the process. */
+/* A start is answered before the island's thread runs the process. */
 static void until_computing(struct stage *s, uint32_t island)
 {
 	struct nfc_computing who;

@@ -288,7 +288,7 @@ CASE(bytes_come_whole_and_never_late)
 	teardown();
 }
 
-/* A fenced host's memory is neither read nor written, and the device is told. */
+/* A fenced host's memory is neither read nor written, and the device gets the error. */
 CASE(a_fence_ends_what_is_under_way)
 {
 	static uint8_t host[64 << 10], device[64 << 10];
@@ -361,7 +361,7 @@ CASE(pages_of_transfers_and_no_others)
 	names(true, 2, host, half);
 	names(true, 3, host + half, half);
 	answers(NFC_TYPE_ERROR, true, 3);
-	CHECK(!latches(true, host, half)); /* the other one goes on */
+	CHECK(!latches(true, host, half)); /* the other one continues */
 	teardown();
 }
 
@@ -423,7 +423,7 @@ CASE(a_host_leaves_when_it_has_said_all)
 	teardown();
 }
 
-/* To a device that is gone it has nothing to say. */
+/* It sends nothing to a device that is lost. */
 CASE(a_host_leaves_a_device_that_is_gone)
 {
 	struct side puts;
@@ -458,7 +458,7 @@ CASE(a_silent_host_is_gone_and_one_that_stood_still_is_not)
 	teardown();
 }
 
-/* How long it takes an end to find the other one gone; some seconds: it does not. */
+/* How long it takes an end to find the other one lost; some seconds: it does not. */
 static uint64_t until_over(int end)
 {
 	uint64_t begin = lossy.now;
@@ -468,7 +468,7 @@ static uint64_t until_over(int end)
 	return lossy.now - begin;
 }
 
-/* A host hears in time: at once if no way leads there. Its device forgets it later. */
+/* A host is notified in time: at once without a route. Its device forgets it later. */
 CASE(a_device_that_is_gone_is_noticed_in_time)
 {
 	for (int silent = 0; silent < 2; silent++) {
@@ -488,7 +488,7 @@ CASE(a_device_that_is_gone_is_noticed_in_time)
 	}
 }
 
-/* A device that has nothing to say, and whose heartbeat takes its time, is heard. */
+/* A device that has nothing to say, and whose heartbeat takes its time, is not lost. */
 CASE(a_device_that_says_nothing_is_not_gone)
 {
 	setup(0, 0, 0);
@@ -516,7 +516,7 @@ CASE(looks_that_come_late_are_not_added_up)
 	teardown();
 }
 
-/* Ways that come back soon are no loss, nor is time in which nobody looked. */
+/* Routes that return soon are no loss, nor is time in which nobody looked. */
 CASE(a_way_that_comes_back_costs_time)
 {
 	setup(0, 0, 0);
@@ -545,7 +545,7 @@ CASE(a_way_that_comes_back_costs_time)
 	teardown();
 }
 
-/* Packets that lie harm nobody; those of another epoch are not looked at. */
+/* Invalid packets harm nobody; those of another epoch are not looked at. */
 CASE(nonsense_is_dropped)
 {
 	struct nfc_far_packet p;

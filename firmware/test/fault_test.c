@@ -57,7 +57,7 @@ static uint8_t *guarded(int prot)
 	return p;
 }
 
-/* Copies of every size that end in, start in or lie in the bad half. */
+/* Copies of every size that end in, start in or are within the bad half. */
 static void try_half(uint8_t *p, bool readable)
 {
 	static const uint64_t sizes[] = { 1, 7, 56, 300, PAGE, HALF };
@@ -248,7 +248,7 @@ CASE(a_fault_that_its_owner_does_not_take_is_fatal)
 
 static volatile sig_atomic_t taken[NSIG];
 
-/* The thread goes on elsewhere. */
+/* The thread continues elsewhere. */
 static bool takes(struct nfc_fault_owner *self, const siginfo_t *info,
 		  void *context)
 {

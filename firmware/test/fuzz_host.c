@@ -61,7 +61,7 @@ static int visit(struct nfc_channel *ch, uint64_t memory)
 	return rc ? rc : channel_write_ind(ch, memory, offer.size);
 }
 
-/* It says hello, gives back what comes, and closes one half before the other. */
+/* It says hello, gives back what it gets, and closes one half before the other. */
 static void guest(struct nfc_process *self, struct puppet *p)
 {
 	uint64_t memory = nfc_alloc(self, NFC_EMEM, GUEST_MOST);
@@ -133,7 +133,7 @@ static void say_begin(struct party *p, uint32_t i)
 	o->id = host_begin(p->rig, p->targets[i], o->size, next() * 1000000ull);
 }
 
-/* Some lists more of what goes one way; now and then one that was sent. */
+/* Some more lists of one direction; now and then one that was sent. */
 static void say_lists(struct party *p, uint32_t i, uint32_t direction)
 {
 	struct offer *o = &p->offers[i][direction];
@@ -147,7 +147,7 @@ static void say_lists(struct party *p, uint32_t i, uint32_t direction)
 	o->lists = first + count;
 }
 
-/* The rest of what goes one way as one run, now and then with a page too many. */
+/* The rest of one direction as one run, now and then with a page too many. */
 static void say_run(struct party *p, uint32_t i, uint32_t direction)
 {
 	struct offer *o = &p->offers[i][direction];
@@ -200,7 +200,7 @@ static void say_reply(struct party *p, uint32_t i)
 		   status ? NFC_STATE_FAILED : NFC_STATE_CONSUMED, status, 0);
 }
 
-/* A transfer with its pages, or where what is offered goes, or what is offered next. */
+/* A transfer with its pages, or a target for the offer, or the next offer. */
 static void say_eager(struct party *p, uint32_t i, uint32_t direction)
 {
 	struct offer *o = &p->offers[i][direction];
@@ -230,7 +230,7 @@ static void say_eager(struct party *p, uint32_t i, uint32_t direction)
 		 e.transaction, &e);
 }
 
-/* A subscription that was asked for: what follows goes to it. */
+/* A subscription that was asked for: what follows is for it. */
 static void note_open(struct party *p, const struct nfc_control *c)
 {
 	struct rig_channel *ch = &p->rig->channel[p->opens];
@@ -283,7 +283,7 @@ static void receive(struct party *p)
 	p->rig->received_count = 0;
 }
 
-/* A control request; its reply is acknowledged as it comes. */
+/* A control request; its reply is acknowledged at once. */
 static void say_control(struct party *p)
 {
 	static const char *const names[] = { "loopback", "sink", "source",

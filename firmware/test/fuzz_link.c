@@ -2,7 +2,7 @@
 /*
  * Fuzz the receiver of a link that is up. Each record is a byte with the kind,
  * and 16 more: a word as it is, the fields of a control word whose checksum is
- * right, or a footer. Those are the words that a lying end can send.
+ * right, or a footer. Those are the words that a hostile end can send.
  */
 #include <stdlib.h>
 #include <string.h>

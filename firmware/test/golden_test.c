@@ -28,7 +28,7 @@ struct vector {
 	uint8_t bytes[NFC_SLOT_SIZE];
 };
 
-/* A member of a payload: where it lies and how wide it is. */
+/* A member of a payload: its offset and its width. */
 struct member {
 	const char *payload, *name;
 	size_t offset, width;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Channels that processes open to hosts that listen: who closes them, ends, goes, or does
+ * Channels that processes open to hosts that listen: one side closes them, ends, detaches, or does
  * not answer.
  */
 #include "guest_rig.h"
@@ -184,7 +184,7 @@ CASE(a_listener_that_goes_refuses)
 	}
 }
 
-/* The host that listens goes, whatever the process waits for. */
+/* The host that listens detaches, whatever the process waits for. */
 static void reads_ind(struct nfc_process *self, struct puppet *p)
 {
 	struct nfc_channel *ch = visit_connected(self, p);
@@ -202,7 +202,7 @@ CASE(a_host_that_listens_goes)
 		struct visit v = visiting(i & 1 ? VISIT_HERE : VISIT_THERE,
 					  false, waiting[i / 4]);
 
-		if (i / 4 == 2 && i & 2) { /* while lists are to come */
+		if (i / 4 == 2 && i & 2) { /* while lists are expected */
 			uint8_t *from = host_buffer(v.far, VISIT_BYTES, 3);
 			uint64_t id = host_begin(v.far, v.at, VISIT_BYTES, 0);
 
@@ -256,7 +256,7 @@ CASE(a_host_that_answers_and_goes)
 	}
 }
 
-/* The process's host goes. */
+/* The process's host detaches. */
 static struct visit of_other(uint32_t first, visit_role guest)
 {
 	struct visit v = { .pair = pair_listening(pair_hosts) };
@@ -293,7 +293,7 @@ CASE(a_host_of_a_process_goes)
 	}
 }
 
-/* Its bytes stop, and the host that listens hears it when it has room. */
+/* Its bytes stop, and the host that listens is notified when it has room. */
 CASE(a_host_of_a_process_goes_with_a_transfer)
 {
 	for (size_t i = 0; i < 2; i++) {

@@ -40,12 +40,12 @@ struct way {
 	uint8_t memory[VISITOR_BYTES];
 };
 
-/* A channel to a process that came. */
+/* A channel to a process that connected. */
 struct visitor {
 	bool open;
 	bool silent; /* what it offers is not taken */
 	uint8_t number; /* in each byte that it is given */
-	uint8_t own; /* in each that is its own; 0: none came yet */
+	uint8_t own; /* in each that is its own; 0: none yet */
 	uint32_t patience; /* passes until the host closes */
 	uint32_t closed; /* halves, by the host */
 	struct way way[2];
@@ -67,7 +67,7 @@ static const struct shape shape = { .islands = 3, .managers = 3, .engines = 1 };
 
 static struct {
 	struct nfc_hosted *h;
-	pthread_mutex_t seating; /* one comes or goes at a time */
+	pthread_mutex_t seating; /* one attaches or detaches at a time */
 	uint32_t epochs;
 	enum ending ending;
 	_Atomic uint64_t id; /* of the listener; 0: there is none yet */
@@ -76,7 +76,7 @@ static struct {
 	struct party near, far;
 } w;
 
-/* ---- hosts that come and go ---- */
+/* ---- hosts that attach and detach ---- */
 
 static void ring(struct stage *s)
 {
@@ -189,7 +189,7 @@ static void close_halves(struct party *p, uint32_t at, uint32_t halves)
 	host_close(&p->s.r, at, halves);
 }
 
-/* All of what comes from it is its own, or all is what it was given. */
+/* All bytes from it are its own, or all are those that it was given. */
 static void check(struct visitor *v, const uint8_t *data, uint64_t size)
 {
 	if (!v->own && data[0] & VISITOR_OWN)
@@ -224,7 +224,7 @@ static void accept_one(struct party *p, const struct nfc_slot *slot)
 	stage_look(&p->s);
 	receive(p, at); /* it may be of the one before */
 	REQUIRE(!stage_open(&p->s, at));
-	p->open += !v->open; /* the end of the one before may not have come */
+	p->open += !v->open; /* the end of the one before may not have arrived */
 	*v = (struct visitor){
 		.open = true,
 		.silent = number % 5 == 3,
@@ -365,7 +365,7 @@ static void react(struct party *p, uint32_t at, const struct nfc_slot *slot)
 	}
 }
 
-/* Hear what came, and lose patience. */
+/* Take what arrived, and lose patience. */
 static void serve(struct party *p)
 {
 	stage_look(&p->s);
@@ -403,7 +403,7 @@ static void end_listening(struct party *p)
 	CHECK_EQ(stage_ask(&p->s, &c), NFC_EBUSY); /* it is on its way out */
 }
 
-/* ---- whose processes come ---- */
+/* ---- whose processes connect ---- */
 
 static void load(struct party *p)
 {
@@ -458,7 +458,7 @@ static void check_free(void)
 	}
 }
 
-/* The host that listens, until nobody comes any more. */
+/* The host that listens, until nobody connects any more. */
 static void *far_part(void *arg)
 {
 	struct party *p = &w.far;
@@ -573,7 +573,7 @@ CASE(guests_of_their_own_host)
 			serve(&p);
 		check_free();
 	}
-	begin_listening(&p); /* all goes while they are there */
+	begin_listening(&p); /* all ends while they are there */
 	for (uint32_t k = 0; k < GUESTS; k++)
 		begin_guest(&p, p.id, k);
 	for (int k = 0; k < SOME; k++)

@@ -204,7 +204,7 @@ CASE(images_are_a_hosts)
 	rig_free(r);
 }
 
-/* ---- hosts that go in the middle of something ---- */
+/* ---- hosts that detach in the middle of something ---- */
 
 static void waits_to_read(struct nfc_process *self, struct puppet *p)
 {
@@ -292,7 +292,7 @@ CASE(nothing_is_left_of_a_host_that_goes)
 	rig_free(r);
 }
 
-/* A host that neither reads nor rings has its rings full, and goes all the same. */
+/* A host that neither reads nor rings has its rings full, and detaches all the same. */
 CASE(a_host_that_hears_nothing_goes)
 {
 	struct rig *r = rig_new(shared), *deaf = rig_attach(r, 1);

@@ -426,7 +426,7 @@ static void comes_and_goes(struct nfc_process *self, struct puppet *p)
 	stay(self);
 }
 
-/* The target hears that the caller is gone once, and serves the next. */
+/* The target is notified of the lost caller once, and serves the next. */
 CASE(the_target_hears_the_close)
 {
 	ON_BOTH (reads_twice, comes_and_goes) {

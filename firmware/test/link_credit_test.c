@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Words of a peer that lies, credits first, and the rate that credits leave of
+ * Words of a hostile peer, credits first, and the rate that credits leave of
  * a wire.
  */
 #include <stdio.h>
@@ -56,7 +56,7 @@ CASE(credits_that_lie)
 	link_rig_free(r);
 }
 
-/* Answers to no question, or to an old one, have nothing go again; questions cost answers. */
+/* Answers to no question, or to an old one, repeat nothing; questions cost answers. */
 CASE(answers_that_lie)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
@@ -79,7 +79,7 @@ CASE(answers_that_lie)
 	link_rig_free(r);
 }
 
-/* A header whose length lies is taken from the wire, and given to nobody. */
+/* A header with a wrong length is taken from the wire, and given to nobody. */
 CASE(lengths_that_lie)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
@@ -262,7 +262,7 @@ CASE(a_stopped_sender_resumes_at_yellow)
 	}
 }
 
-/* However small, no more packets are under way than their numbers tell apart. */
+/* However small, no more packets are under way than there are numbers. */
 CASE(many_small_packets)
 {
 	struct nfc_link_config c = link_quick;

@@ -53,7 +53,7 @@ CASE(one_word_in_a_thousand_is_bad)
 	over_a_bad_wire(1e-3, 3000, NFC_FLOW_CLASSIC);
 }
 
-/* A link that is bad comes up, too: each try of its self-test is short. */
+/* A link that is bad gets up, too: each try of its self-test is short. */
 CASE(alignment_over_a_bad_wire)
 {
 	for (uint32_t seed = 1; seed < 40; seed++) {
@@ -101,7 +101,7 @@ CASE(the_last_packet_is_lost)
 
 /*
  * A peer that waits for a processor, many times as long as a packet takes to be acked,
- * lost nothing: nothing goes again, and the link is not sick.
+ * lost nothing: nothing is repeated, and the link is not sick.
  */
 CASE(a_peer_without_a_processor)
 {
@@ -145,7 +145,7 @@ CASE(both_without_a_processor)
 	link_rig_free(r);
 }
 
-/* A wire that loses all is noticed, and comes back by itself. */
+/* A wire that loses all is noticed, and recovers by itself. */
 CASE(silence_ends_a_link)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);

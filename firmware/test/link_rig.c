@@ -159,7 +159,7 @@ bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes)
 	return true;
 }
 
-/* The packet that comes next, whose payload lies in f. */
+/* The next packet, whose payload is in f. */
 static void hold_to_ledger(struct link_side *s, uint32_t vc,
 			   const struct nfc_held *h, const struct nfc_fifo *f)
 {
@@ -179,7 +179,7 @@ static void hold_to_ledger(struct link_side *s, uint32_t vc,
 	s->came++;
 }
 
-/* Most packets are taken where they lie, if all before them were. */
+/* Most packets are taken in place, if all before them were. */
 static bool take_in_place(void *self, uint32_t link, const struct nfc_held *h,
 			  const struct nfc_fifo *f)
 {
@@ -203,7 +203,7 @@ void link_rig_takes(struct link_rig *r)
 		r->side[i].end.owner = &r->owner;
 }
 
-/* The packet that comes next by its number, on whatever channel it is. */
+/* The next packet by its number, on whatever channel it is. */
 static bool drain_next(struct link_side *s)
 {
 	for (uint32_t vc = 0; vc < NFC_VCS; vc++) {

@@ -128,7 +128,7 @@ CASE(alignment)
 	CHECK(link_rig_up(r));
 	CHECK_EQ(r->side[0].end.peer, r->side[1].end.session);
 	CHECK_EQ(r->side[1].end.peer, r->side[0].end.session);
-	r->generation = 0; /* it goes, with what it carried */
+	r->generation = 0; /* it is lost, with what it carried */
 	REQUIRE(link_rig_send(&r->side[0], 0, 100));
 	link_rig_step(r, 1);
 	CHECK_EQ(r->side[0].end.state, NFC_LINK_DOWN);
@@ -149,7 +149,7 @@ CASE(one_end_begins_again)
 		REQUIRE(link_rig_send(s, 0, 200));
 		nfc_link_restart(&r->side[i >> 1 & 1].end);
 		CHECK(link_rig_up(r));
-		s->sent = other->came; /* the first was lost, or it came */
+		s->sent = other->came; /* the first was lost, or it arrived */
 		REQUIRE(link_rig_send(s, 1, 300));
 		for (int n = 0; n < 100; n++)
 			link_rig_step(r, 1000);

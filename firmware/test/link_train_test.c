@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Packets that go in one frame, as their payloads stay in the sender's buffer. */
+/* Packets of one frame, as their payloads stay in the sender's buffer. */
 #include "link_rig.h"
 
 enum {
@@ -29,7 +29,7 @@ static void settle(struct link_rig *r)
 		link_rig_step(r, 1000);
 }
 
-/* All that wait for one virtual channel go in one frame, up to its most. */
+/* All that wait for one virtual channel are one frame, up to its most. */
 CASE(packets_go_in_one_frame)
 {
 	struct link_rig *r = shared_rig();
@@ -96,7 +96,7 @@ CASE(each_word_of_a_train_may_be_bad)
 	}
 }
 
-/* A payload that is another ends the train there: it and those behind it go again. */
+/* A payload that is another ends the train there: it and those behind it are repeated. */
 CASE(each_packet_of_a_train_may_be_bad)
 {
 	for (uint32_t i = 0; i < PACKETS; i++) {
@@ -124,7 +124,7 @@ CASE(each_packet_of_a_train_may_be_bad)
 	}
 }
 
-/* A train of which some came before: those are acked again, and the others taken. */
+/* A train of which some arrived before: those are acked again, and the others taken. */
 CASE(a_train_that_came_before)
 {
 	for (uint32_t i = 1; i <= PACKETS; i++) {

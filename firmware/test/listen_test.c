@@ -388,7 +388,7 @@ CASE(a_flood_leaves_places)
 		 NFC_EBUSY);
 	rig_detach(other.near);
 	for (uint32_t n = 0; n < HALF_WAITING + 2; n++)
-		pair_accept(&own); /* those of the host that went are gone */
+		pair_accept(&own); /* those of the host that detached are closed */
 	pair_works(&own);
 	pair_free(&p);
 }
@@ -416,7 +416,7 @@ CASE(who_was_not_accepted_leaves)
 	pair_free(&p);
 }
 
-/* Those that wait to be accepted are refused when their listener goes. */
+/* Those that wait to be accepted are refused when their listener closes. */
 CASE(a_listener_that_goes_refuses)
 {
 	struct pair p = pair_listening(pair_hosts), other = p;
@@ -574,7 +574,7 @@ static uint64_t dial(struct rig *r, const char *name, bool anyone)
 	return c.status ? 0 : c.b;
 }
 
-/* A user has its names, and a name for anyone has one owner. A user's own goes first. */
+/* A user has its names, and a name for anyone has one owner. A user's own has precedence. */
 CASE(names_belong_to_users)
 {
 	struct rig *r = rig_new(pair_hosts), *same = rig_attach(r, 1),

@@ -221,7 +221,7 @@ static void stop(struct rig *r, uint64_t process)
 	rig_step(r);
 }
 
-/* An image goes when no name leads to it and no process runs it. */
+/* An image is freed when no name leads to it and no process runs it. */
 CASE(a_replaced_image_stays_while_it_runs)
 {
 	struct rig *r = rig_new(NULL);

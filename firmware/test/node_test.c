@@ -78,7 +78,7 @@ static bool all_well(struct nfc_mesh *m, uint32_t nodes)
 	return converge(m, nodes, want);
 }
 
-/* Every node sends to every other; time passes until all of it came or ended. */
+/* Every node sends to every other; time passes until all of it arrived or ended. */
 static void all_to_all(struct nfc_mesh *m, uint32_t nodes, uint32_t size,
 		       uint64_t count)
 {
@@ -122,7 +122,7 @@ CASE(every_node_reaches_every_other)
 	}
 }
 
-/* A copy to what lies across lines takes longer. */
+/* A copy across links takes longer. */
 CASE(payloads_begin_at_lines)
 {
 	struct nfc_mesh *m = mesh(3, 2, 1, 0);
@@ -187,7 +187,7 @@ CASE(bad_wires_lose_nothing)
 	nfc_mesh_free(m);
 }
 
-/* A link is cut: both ends say so, all know it, packets go around it. */
+/* A link is cut: both ends say so, all know it, packets take other links. */
 CASE(around_a_link_that_is_cut)
 {
 	struct nfc_mesh *m = mesh(4, 4, 1, 0);
@@ -207,12 +207,12 @@ CASE(around_a_link_that_is_cut)
 	nfc_mesh_read(m, 0, &s);
 	CHECK(s.node[NFC_NODE_DETOURS] > 0);
 	check_ledger(m, 16);
-	nfc_mesh_cut(m, 0, NFC_X_PLUS, false); /* and it comes back by itself */
+	nfc_mesh_cut(m, 0, NFC_X_PLUS, false); /* and it recovers by itself */
 	CHECK(all_well(m, 16));
 	nfc_mesh_free(m);
 }
 
-/* A node passed on what came by one link and went by another, and nothing of its own. */
+/* A node forwarded from one link to another, and nothing of its own. */
 CASE(only_packets_of_others_are_forwarded)
 {
 	struct nfc_mesh *m = mesh(5, 1, 1, 0);
@@ -309,7 +309,7 @@ static uint32_t until_no_way(struct nfc_mesh *m, uint32_t from, uint32_t to)
 	return 5000;
 }
 
-/* As links are unless they are told otherwise: all know in time, however far they are. */
+/* As links are by default: all know in time, however far they are. */
 CASE(a_node_that_is_gone_is_noticed_in_time)
 {
 	for (int silent = 0; silent < 2; silent++) {
@@ -414,7 +414,7 @@ CASE(threads)
 }
 
 /*
- * Nodes end and begin anew, neighbours told and not, while all share to all: what comes is
+ * Nodes end and begin anew, neighbours notified and not, while all share to all: what arrives is
  * what was sent. The thread sanitizer sees who reads what another writes.
  */
 CASE(nodes_die_while_they_share)

@@ -49,7 +49,7 @@ static struct nfc_slot slot_at(const struct rig *r, uint32_t at,
 	return out;
 }
 
-/* At an end of a channel between hosts: the other one hears nothing of it. */
+/* At an end of a channel between hosts: the other one gets nothing of it. */
 static void check_dropped_between(const struct nfc_slot *slot,
 				  uint32_t mailbox_of, bool far_says)
 {
@@ -160,7 +160,7 @@ CASE(types_the_host_must_not_send)
 	}
 }
 
-/* Channel 1 belongs to mailbox 1; said in mailbox 0 it is a lie. */
+/* Channel 1 belongs to mailbox 1; in mailbox 0 it is invalid. */
 CASE(a_channel_in_the_wrong_mailbox)
 {
 	struct nfc_slot slot = slot_of(NFC_TYPE_DIRECT, 1, EPOCH, 1, TARGET);
@@ -220,7 +220,7 @@ CASE(closes_that_make_no_sense)
 	drop_payload("a close of a third half", NFC_TYPE_CLOSE, 2, &close);
 }
 
-/* The same of a message that another host sees: it goes on seeing it. */
+/* The same of a message that another host sees: it still sees it. */
 static void check_strict_between(const struct nfc_slot *slot)
 {
 	struct pair p = pair_new(two_hosts);

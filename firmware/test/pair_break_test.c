@@ -115,7 +115,7 @@ CASE(aborted_when_all_has_moved)
 	pair_free(&p);
 }
 
-/* The commit stands, also before its host was told. */
+/* The commit stands, also before its host has the record. */
 CASE(aborted_as_it_is_committed)
 {
 	struct pair p = pair_new(pair_hosts);

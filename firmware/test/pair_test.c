@@ -282,7 +282,7 @@ CASE(a_port_that_cannot_copy_now)
 	pair_free(&p);
 }
 
-/* ---- lies ---- */
+/* ---- invalid slots ---- */
 
 CASE(lists_that_make_no_sense)
 {

@@ -123,7 +123,7 @@ static int fill_d2h(struct rig *r, uint64_t bus, uint64_t length)
 }
 
 /*
- * A transfer ends while d2h is full and h2d is empty: its record comes as soon
+ * A transfer ends while d2h is full and h2d is empty: its record follows as soon
  * as there is room, though no message of the host wakes the device.
  */
 static void check_record(int status, uint32_t type)
@@ -215,7 +215,7 @@ CASE(a_writer_waits_for_room)
 	rig_free(r);
 }
 
-/* A host that lies about its counter gets nothing, and breaks nothing. */
+/* A host with a wrong counter gets nothing, and breaks nothing. */
 CASE(a_counter_that_makes_no_sense)
 {
 	struct rig *r = rig_new(small_rings);
@@ -367,7 +367,7 @@ CASE(islands_serve_their_own)
 		CHECK_EQ(a->size, i);
 		CHECK_EQ(b->size, i);
 	}
-	/* Ports of one process cannot lie on two islands. */
+	/* Ports of one process cannot be on two islands. */
 	CHECK_EQ(host_control(r, NFC_CONTROL_START, 31, 2, 0, "hold").status,
 		 NFC_EINVAL);
 	CHECK_EQ(host_control(r, NFC_CONTROL_STOP, b->process, 0, 0, NULL).status,

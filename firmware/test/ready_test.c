@@ -217,7 +217,7 @@ CASE(one_that_goes_is_ready)
 	pair_free(&p);
 }
 
-/* It may be asked while the listener has not accepted, and hears of it then. */
+/* It may be asked while the listener has not accepted, and is notified of it then. */
 CASE(asked_before_it_accepts)
 {
 	struct pair p = pair_listening(pair_hosts);

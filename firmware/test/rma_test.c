@@ -169,7 +169,7 @@ static void rig_free(struct rig *g)
 	free(g);
 }
 
-/* A request as it would come off a link; data: of every byte. */
+/* A request as a link delivers it; data: of every byte. */
 static void request(struct rig *g, uint8_t kind, uint32_t number,
 		    const struct nfc_rma_head *head, uint32_t bytes,
 		    uint8_t data)
@@ -197,7 +197,7 @@ static void put(struct rig *g, uint64_t epoch, uint32_t number, uint32_t floor,
 	request(g, NFC_RMA_PUT, number, &head, NFC_RMA_HEAD + 16, data);
 }
 
-/* A put is done once, in its time: no copy of it undoes what came after. */
+/* A put is done once, in its time: no copy of it undoes later ones. */
 CASE(a_put_that_comes_late)
 {
 	struct rig *g = rig_new();
@@ -241,7 +241,7 @@ CASE(numbers_that_run_over)
 	rig_free(g);
 }
 
-/* Lengths that lie, with and without a valid key; an answer nobody asked for. */
+/* Wrong lengths, with and without a valid key; an answer nobody asked for. */
 CASE(requests_that_lie)
 {
 	static const uint32_t sizes[] = { 0, 17, 4064, 4065, 4096, UINT32_MAX };
@@ -313,7 +313,7 @@ enum {
 	LARGES = 8,
 };
 
-/* Large operations of some callers, and then a small one: all go on a piece at a time. */
+/* Large operations of some callers, and then a small one: all continue a piece at a time. */
 CASE(a_small_operation_behind_large_ones)
 {
 	struct rig *g = rig_new();
@@ -402,7 +402,7 @@ static int ask(struct rig *g, bool put, uint64_t key, uint64_t offset,
 	return nfc_mesh_finish(op);
 }
 
-/* A caller whose own memory cannot be reached: its operation ends, and others go on. */
+/* A caller whose own memory cannot be reached: its operation ends, and others continue. */
 CASE(an_operation_of_memory_that_is_not_there)
 {
 	struct rig *g = rig_new();

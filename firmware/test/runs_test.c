@@ -40,7 +40,7 @@ static void without(struct nfc_config *c)
 	c->runs = 0;
 }
 
-/* A transfer both of whose ends are there; lists may come. */
+/* A transfer both of whose ends are there; lists may follow. */
 static struct puppet *begun(struct rig *r, uint32_t way, uint64_t size,
 			    uint64_t *id)
 {
@@ -248,7 +248,7 @@ static int refuse(struct rig *r, uint64_t bus, uint64_t length)
 		       0;
 }
 
-/* A repeat goes on where the copy was refused: every round moves on. */
+/* A repeat continues where the copy was refused: every round moves on. */
 CASE(a_run_is_repeated_from_where_it_was)
 {
 	struct rig *r = rig_new(shape);
@@ -320,7 +320,7 @@ CASE(each_list_is_reported)
 	rig_free(r);
 }
 
-/* A list that comes again in another cut is as good, and a shorter one, too. */
+/* A list that is sent again in another cut is as good, and a shorter one, too. */
 CASE(a_repeat_may_be_cut_anew)
 {
 	struct rig *r = rig_new(shape);

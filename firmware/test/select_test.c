@@ -74,7 +74,7 @@ CASE(ready_at_once_if_the_target_waits)
 	rig_free(r);
 }
 
-/* READY comes once, with whatever wait the target enters. */
+/* READY is sent once, with whatever wait the target enters. */
 CASE(ready_when_the_target_waits)
 {
 	static void (*const waits[])(struct nfc_process *, struct puppet *) = {
@@ -103,7 +103,7 @@ static void looks_later(struct nfc_process *self, struct puppet *p)
 	stay(self);
 }
 
-/* A message would lie there and be found: who asks must not wait for ever. */
+/* A message would be there and be found: the host that asks must not wait for ever. */
 CASE(ready_when_the_target_looks_and_does_not_wait)
 {
 	struct rig *r = rig_new(NULL);
@@ -306,7 +306,7 @@ CASE(alt_waits_on_after_a_withdrawal)
 
 /*
  * A select of the host sends DIRECT and WITHDRAW back to back: a process that
- * waits in an alt has its chance to take the message, and one answer comes.
+ * waits in an alt may take the message, and one answer is sent.
  */
 CASE(alt_takes_what_is_withdrawn_at_once)
 {

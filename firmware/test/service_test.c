@@ -85,7 +85,7 @@ CASE(loopback_returns_everything)
 	rig_free(r);
 }
 
-/* More than the device holds is refused, and the service goes on. */
+/* More than the device holds is refused, and the service continues. */
 CASE(loopback_refuses_what_it_cannot_hold)
 {
 	struct rig *r = rig_new(NULL);
@@ -115,7 +115,7 @@ static uint64_t emem_free(struct rig *r)
 	return host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0, "").c;
 }
 
-/* It is a service, which is never stopped: memory it keeps is gone for all others. */
+/* It is a service, which is never stopped: memory it keeps is lost to all others. */
 static void check_gives_back(uint32_t ports)
 {
 	struct rig *r = rig_new(small_emem);
@@ -262,7 +262,7 @@ CASE(time_tells_the_clock)
 
 /*
  * A request of the wrong kind or length must not take the island: whatever
- * comes, the device sleeps again and its control channel answers.
+ * arrives, the device sleeps again and its control channel answers.
  */
 static void check_odd(struct rig *r, uint32_t target, const char *name)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Packets that are used where they lie, and payloads that stay in the sender's buffer. */
+/* Packets that are used in place, and payloads that stay in the sender's buffer. */
 #include "link_rig.h"
 
-/* Payloads that lie whole are used there, by words and shared; the others are stored. */
+/* Payloads in one piece are used there, by words and shared; the others are stored. */
 CASE(packets_are_taken_where_they_lie)
 {
 	for (int shared = 0; shared < 2; shared++) {
@@ -52,7 +52,7 @@ CASE(payloads_that_are_shared)
 	link_rig_free(r);
 }
 
-/* Whether a word of it may be Magic comes with what is shared: it may go on by words. */
+/* Whether a word of it may be Magic is shared with it: it may continue by words. */
 CASE(shared_payloads_with_magic)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
@@ -146,7 +146,7 @@ CASE(places_that_lie)
 		       16 | 0xffffull << NFC_START_SHARED_SHIFT, 0);
 	link_rig_step(r, 1000);
 	CHECK_EQ(b->count[NFC_LINK_MALFORMED], 2);
-	/* the last that there is: its words go on at the first */
+	/* the last that there is: its words continue at the first */
 	link_rig_forge(r, NFC_WORD_START, 256 | end << NFC_START_SHARED_SHIFT,
 		       0);
 	link_rig_step(r, 1000);
@@ -174,7 +174,7 @@ CASE(nothing_shared_is_written)
 	for (uint32_t i = 0; i < 20; i++) {
 		uint64_t behind;
 
-		r->side[0].sent = r->side[1].came; /* what went with a session is lost */
+		r->side[0].sent = r->side[1].came; /* what was sent in a session is lost */
 		REQUIRE(link_rig_send(&r->side[0], 0, 4096));
 		nfc_link_transmit(a);
 		behind = atomic_load(&r->side[0].wire.tail);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Ways that break, ends that go and packets that lie: both ends hear, and all is free. */
+/* Routes that break, ends that close and invalid packets: both ends are notified, all is free. */
 #include <string.h>
 
 #include "span_rig.h"
@@ -19,7 +19,7 @@ static void check_pair_works(void)
 static const role targets[] = { answers, takes, polls, ends };
 static const role callers[] = { asks, gives, writes, reads_and_writes };
 
-/* Wherever two are with each other, the way between them goes: both hear, all is free. */
+/* The route between two ends breaks in each state of their connection: both end, all is free. */
 CASE(a_way_that_breaks_at_any_moment)
 {
 	size = 300000;
@@ -55,7 +55,7 @@ static int ends_left(void)
 	return n;
 }
 
-/* Both are told in time: at once if no way leads from one to the other. */
+/* Both are notified in time: at once without a route from one to the other. */
 CASE(an_end_that_is_gone_is_noticed_in_time)
 {
 	for (int silent = 0; silent < 2; silent++) {
@@ -80,7 +80,7 @@ CASE(an_end_that_is_gone_is_noticed_in_time)
 	}
 }
 
-/* Ways that come back soon cost time, and nothing else. */
+/* Routes that return soon cost time, and nothing else. */
 CASE(a_way_that_comes_back)
 {
 	span_begin(0, 0, 0);
@@ -99,7 +99,7 @@ CASE(a_way_that_comes_back)
 	span_end();
 }
 
-/* The host of one end goes at any moment, and so does its process. */
+/* The host of one end detaches at any moment, and so does its process. */
 CASE(an_end_that_goes_at_any_moment)
 {
 	size = 300000;
@@ -120,7 +120,7 @@ CASE(an_end_that_goes_at_any_moment)
 			}
 }
 
-/* Takes and gives what comes, whatever it is. */
+/* Takes and gives each offer, whatever it is. */
 static void babbles(struct nfc_process *self, struct puppet *p)
 {
 	struct nfc_channel *ch = p->target == THERE ? span_port(self) :
@@ -142,7 +142,7 @@ static void babbles(struct nfc_process *self, struct puppet *p)
 	}
 }
 
-/* Packets that lie harm nobody else. */
+/* Invalid packets harm nobody else. */
 CASE(nonsense_is_dropped)
 {
 	struct nfc_far_packet p;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes of node 0 that connect to a host that listens at node 1: that host comes to
+ * Processes of node 0 that connect to a host that listens at node 1: that host opens
  * node 0, where it has a seat, or does not.
  */
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum {
 	BYTES = 5 * RIG_PAGE + 100,
-	COME_S = 10, /* for a host that was told to come */
+	COME_S = 10, /* for a host that was asked to open */
 	ANYONE = 1, /* who may connect … */
 	NODES = 2, /* … from other nodes, too */
 };
@@ -20,7 +20,7 @@ struct visit {
 	struct puppet *guest;
 	uint64_t process; /* of the listener … */
 	uint32_t told_at; /* … and its own channel at far */
-	uint64_t number; /* of the guest, as the host was told */
+	uint64_t number; /* of the guest, as the host has it */
 	uint32_t at; /* the target of the channel, at near */
 };
 
@@ -41,7 +41,7 @@ static struct visit visit_of(uint32_t first, int how, role guest)
 	return v;
 }
 
-/* The host is told of a process, and takes that. False: it is not, in some time. */
+/* The host gets the record of a process, and takes it. False: none, in some time. */
 static bool told(struct visit *v)
 {
 	uint64_t id = v->far->channel[v->told_at].next[NFC_D2H];
@@ -151,7 +151,7 @@ static struct nfc_channel *connected(struct nfc_process *self, struct puppet *p)
 	return ch;
 }
 
-/* ---- what goes over such a channel ---- */
+/* ---- the bytes of such a channel ---- */
 
 static void host_takes(struct visit *v, uint8_t want)
 {
@@ -240,7 +240,7 @@ CASE(transfers_go_both_ways)
 	}
 }
 
-/* ---- nobody comes ---- */
+/* ---- nobody opens ---- */
 
 static void reads(struct nfc_process *self, struct puppet *p)
 {
@@ -355,7 +355,7 @@ CASE(a_host_without_a_target_for_it)
 	}
 }
 
-/* It goes from the process's node: as if it had not come, or after that. */
+/* It leaves the process's node: before it opened, or after that. */
 CASE(a_host_that_goes_where_it_received)
 {
 	for (int opens = 0; opens < 2; opens++)
@@ -454,7 +454,7 @@ CASE(a_place_that_is_used_again)
 	}
 }
 
-/* Its host goes at any moment, and nothing of it is left anywhere. */
+/* Its host detaches at any moment, and nothing of it is left anywhere. */
 CASE(the_host_of_a_process_goes)
 {
 	for (int ticks = 1; ticks < 60; ticks += 1 + ticks / 4) {
@@ -463,7 +463,7 @@ CASE(the_host_of_a_process_goes)
 
 		span_begin(0, 0, ticks % 3 * 20);
 		v = visit_of(THERE, ANYONE | NODES, waits);
-		/* host 0 cannot go: here it is the one that listens, and 1 the process's */
+		/* host 0 cannot detach: here it is the one that listens, and 1 the process's */
 		p = host_launch(v.near, HERE, reads, 1);
 		for (int i = 0; i < ticks; i++)
 			span_tick();
@@ -556,7 +556,7 @@ CASE(a_host_that_listens_for_its_own)
 	span_begin(0, 0, 0);
 	v = visit_of(THERE, ANYONE, tries);
 	until(v.guest, 2);
-	CHECK_EQ(v.guest->rc[1], -NFC_ENOTSUP); /* it would not come */
+	CHECK_EQ(v.guest->rc[1], -NFC_ENOTSUP); /* it would not open */
 	visit_free(&v);
 }
 
@@ -592,7 +592,7 @@ CASE(a_listener_that_is_crowded)
 	}
 }
 
-/* ---- lies ---- */
+/* ---- invalid packets ---- */
 
 CASE(nobody_else_comes)
 {

@@ -144,7 +144,7 @@ static int join_received(uint32_t at, uint32_t number,
 {
 	int rc = -NFC_ENOTARGET;
 
-	for (int i = 0; i < 64; i++) /* one that comes late makes no other */
+	for (int i = 0; i < 64; i++) /* one that arrives late makes no other */
 		if (w.ended[at][i] == number)
 			return 0;
 	for (uint32_t host = 0; host < RIG_HOSTS && rc == -NFC_ENOTARGET; host++)

@@ -128,7 +128,7 @@ static void reads_on(struct nfc_process *self, struct puppet *p)
 		note(p, channel_read(span_port(self), p->buf, sizeof(p->buf)));
 }
 
-/* No answer in a second; one that comes later is closed at once. */
+/* No answer in a second; a later one is closed at once. */
 CASE(an_answer_that_is_late)
 {
 	span_begin(0, 0, 0);

@@ -161,7 +161,7 @@ CASE(stages_of_two_nodes)
 
 		join(in, out);
 		pass(in, out);
-		if (i == ROUNDS - 1) /* all goes while they are joined */
+		if (i == ROUNDS - 1) /* all ends while they are joined */
 			break;
 		host_close(&in->r, FIRST, 3);
 		stage_end(in, FIRST);
@@ -172,7 +172,7 @@ CASE(stages_of_two_nodes)
 	end();
 }
 
-/* The stage that is left hears that the other is gone, and ends. */
+/* The stage that is left is notified that the other is lost, and ends. */
 CASE(a_node_that_dies)
 {
 	uint8_t message[NFC_PAYLOAD_SIZE], byte = 1;

@@ -64,7 +64,7 @@ void stage_look(struct stage *s)
 	sched_yield();
 }
 
-/* The next message of a channel; its type is TYPE_COUNT if none comes. */
+/* The next message of a channel; its type is TYPE_COUNT if there is none. */
 static struct nfc_slot await(struct stage *s, uint32_t channel)
 {
 	struct nfc_slot slot = { .header = NFC_TYPE_COUNT };

@@ -132,7 +132,7 @@ CASE(a_zero_length_transfer_has_no_list)
 	}
 }
 
-/* READY is said only when more lists are to come. */
+/* READY is said only when more lists are expected. */
 CASE(ready_is_for_transfers_of_several_lists)
 {
 	for (uint64_t lists = 1; lists <= 2; lists++) {
@@ -154,7 +154,7 @@ CASE(ready_is_for_transfers_of_several_lists)
 	}
 }
 
-/* Acks are cumulative and come at least every half window. */
+/* Acks are cumulative and sent at least every half window. */
 CASE(acks_keep_the_window_open)
 {
 	struct rig *r = rig_new(NULL);
@@ -268,7 +268,7 @@ CASE(a_range_that_is_not_memory)
 	CHECK_EQ(p->rc[0], -NFC_ERANGE);
 	rig_free(r);
 
-	want_later = false; /* nothing is offered: nobody else hears of it */
+	want_later = false; /* nothing is offered: nobody else is notified of it */
 	r = rig_new(NULL);
 	p = host_start(r, take_badly, 1);
 	host_expect_nothing(r, p->target);
@@ -386,7 +386,7 @@ CASE(a_begin_that_makes_no_sense)
 
 /* ---- what the engine cannot do ---- */
 
-/* The k-th copy is refused once: the lists come again, nothing is lost. */
+/* The k-th copy is refused once: the lists are sent again, nothing is lost. */
 CASE(a_busy_engine_repeats)
 {
 	for (unsigned int k = 0; k < 6; k++) {
