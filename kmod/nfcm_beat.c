@@ -64,7 +64,7 @@ u64 nfcm_watch_heartbeats(struct nfcm_epoch *epoch)
 
 enum { SAMPLES = 4 }; /* that must see no beat before it is overdue */
 
-/* How long a device may go without a heartbeat. */
+/* How long a device may have no heartbeat. */
 static u64 patience_ms(struct nfcm_epoch *epoch)
 {
 	const struct nfcm_limits *l = &epoch->dev->limits;

@@ -253,7 +253,7 @@ void nfcm_channel_over(struct nfcm_channel *ch)
 	end_closers(ch, NFCM_BOTH);
 }
 
-/* In an ended epoch the handle goes once both halves are closed. */
+/* In an ended epoch the handle is freed once both halves are closed. */
 static void drop_closed(struct nfcm_channel *ch)
 {
 	lockdep_assert_held(&ch->mailbox->lock);

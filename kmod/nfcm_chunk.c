@@ -36,7 +36,7 @@ static void unpin(struct nfcm_chunk *chunk, unsigned long n)
 		unpin_user_pages(chunk->pages, n);
 }
 
-/* Let so many pages go, which may wait for their locks. */
+/* Release so many pages, which may wait for their locks. */
 void nfcm_unpin_pages(struct page **pages, unsigned long count, bool dirty)
 {
 	unsigned long done, n;
@@ -77,7 +77,7 @@ static int pin(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	unsigned int flags = FOLL_LONGTERM;
 
-	if (current->mm != op->pins.mm) /* it is gone */
+	if (current->mm != op->pins.mm) /* its process has ended */
 		return -EFAULT;
 	if (op->pins.write)
 		flags |= FOLL_WRITE;
@@ -121,7 +121,7 @@ static int cut_lists(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	return cut(op, chunk, false);
 }
 
-/* Undo map(), as far as it came. */
+/* Undo map(), as far as it succeeded. */
 static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
 {
 	struct device *dma = &dev->pdev->dev;

@@ -19,7 +19,7 @@
 #endif
 
 /*
- * Have the pages of memory come, killably. Pinning for long did not release the
+ * Fault the pages of memory in, killably. Pinning for long did not release the
  * memory while it waited for them, and nothing could end it.
  */
 static inline size_t nfcm_fault_in(unsigned long at, size_t size)
@@ -41,7 +41,7 @@ static inline void nfcm_signal(struct eventfd_ctx *event)
 #endif
 }
 
-/* A measurement of interrupt moderation. It went by value before. */
+/* A measurement of interrupt moderation. It was passed by value before. */
 static inline void nfcm_net_dim(struct dim *dim, const struct dim_sample *now)
 {
 #if !IS_REACHABLE(CONFIG_DIMLIB)

@@ -184,7 +184,7 @@ static u32 take_reply(struct nfcm_epoch *epoch, struct nfcm_op *op,
 	return check_reply(epoch, req, reply);
 }
 
-/* Has a reply come that belongs to the request? Worker. */
+/* Has a reply arrived that belongs to the request? Worker. */
 static bool answers(struct nfcm_op *own, const struct nfc_control *req)
 {
 	struct nfc_control reply;

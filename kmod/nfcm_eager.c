@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Eager transfers: the pages travel with the offer, or, to the host, before it. They
- * are taken and committed like messages; their memory stays until a record comes.
+ * are taken and committed like messages; their memory stays until a record arrives.
  */
 #include <linux/mm.h>
 
 #include "nfcm_kmod.h"
 
-/* May the operation's transfer go so? Its memory is mapped. */
+/* May the operation's transfer be eager? Its memory is mapped. */
 bool nfcm_eager_fits(const struct nfcm_half *half)
 {
 	const struct nfcm_op *op = half->op;

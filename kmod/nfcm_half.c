@@ -107,7 +107,7 @@ void nfcm_escalation_start(struct nfcm_escalation *escalation,
 	nfcm_watch_kick(ch->epoch);
 }
 
-/* It came. */
+/* The answer arrived: nothing is recalled. */
 void nfcm_escalation_stop(struct nfcm_escalation *escalation,
 			  const struct nfcm_channel *ch)
 {
@@ -456,7 +456,7 @@ static void answered(struct nfcm_half *half, const struct nfcm_outcome *out)
 	nfcm_half_end(half, status);
 }
 
-/* The device's next offer has come. */
+/* The device's next offer has arrived. */
 static void offered(struct nfcm_half *half)
 {
 	bool expected = half->op || !list_empty(&half->armed);

@@ -87,7 +87,7 @@ struct nfcm_channel {
 	u32 park; /* value of the park word */
 	u8 closes_put; /* halves whose CLOSE was put */
 	u8 early_count;
-	bool opening; /* ids are not known: messages go to early */
+	bool opening; /* ids are not known: messages are kept in early */
 	bool gone; /* out of the epoch's table */
 	u64 lists; /* sent since SUBSCRIBE */
 	u64 repeated; /* lists sent again, of them */

@@ -24,13 +24,13 @@ static void set_reg(struct nfcm_dev *dev, u32 at, u32 value)
 	writel(value, dev->regs + at);
 }
 
-/* A device that is gone reads as all ones. */
+/* A device off the bus reads as all ones. */
 bool nfcm_hw_gone(struct nfcm_dev *dev)
 {
 	return READ_ONCE(dev->removed) || reg(dev, NFC_REG_ID) == ~0u;
 }
 
-/* The STATUS register; all ones from a device that is gone. No locks. */
+/* The STATUS register; all ones from a device off the bus. No locks. */
 u32 nfcm_hw_status(struct nfcm_dev *dev)
 {
 	return reg(dev, NFC_REG_STATUS);
@@ -138,7 +138,7 @@ void nfcm_hw_fence(struct nfcm_dev *dev)
 }
 
 /*
- * End the device's epoch, if it has one, and boot the next. Its mailboxes lie
+ * End the device's epoch, if it has one, and boot the next. Its mailboxes are
  * in the BAR when this returns 0. Until BUSY is clear the device may continue
  * with DMA of the epoch before, whose memory others have by now: bus mastering
  * is off.
@@ -184,7 +184,7 @@ int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 
 /*
  * Make sure that the device does no more DMA: request it, then turn bus mastering
- * off, also of a device that seems to be gone. Sleeps. Memory may be unmapped
+ * off, also of a device that seems to be off the bus. Sleeps. Memory may be unmapped
  * after it.
  */
 void nfcm_hw_quiesce(struct nfcm_dev *dev)

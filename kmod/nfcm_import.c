@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory of another device, as a dma-buf: mapped for ours as it is, without a
- * processor's view of it.
+ * processor's view of it. All regions of a device that use a buffer the same way have
+ * one attachment.
+ *
+ * The attachment is static. In move_notify() a dynamic one would have to take the
+ * addresses from the device, which may never answer an abort. No fence is waited for
+ * or added: an operation waits for a process of the device, which no fence may.
  */
 #include <linux/dma-buf.h>
 #include <linux/module.h>
@@ -23,9 +28,8 @@ static int check(const struct dma_buf *buffer,
 }
 
 /*
- * Attach and map what a descriptor stands for; it cannot move or vanish before
- * nfcm_import_close(). -EBADF: no descriptor, -EINVAL: not of a dma-buf, or it has
- * not so many bytes. Process context, no locks.
+ * The same; it is made if it is not there, with a reference to the buffer. NULL
+ * without memory.
  */
 int nfcm_import_open(struct nfcm_import *import, struct device *dma,
 		     const struct nfcomms_register *in,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Interrupts: the hard handler only wakes its thread, which drains the rings of
- * its islands. With one vector everything comes on it; with more, vector 0 is
+ * its islands. With one vector all interrupts are on it; with more, vector 0 is
  * for changes of the device's state, and the islands share the others.
  */
 #include <linux/delay.h>
@@ -27,7 +27,7 @@ static irqreturn_t hard_irq(int irq, void *data)
 	nfcm_count(v->dev, NFCM_COUNT_INTERRUPTS, 1);
 	atomic64_inc(&v->count);
 	/*
-	 * While it is masked the interrupt core keeps what comes pending, so a
+	 * While it is masked the interrupt core keeps further interrupts pending, so a
 	 * storm costs bounded time and nothing is lost.
 	 */
 	if (atomic_inc_return(&v->burst) == BURST_MAX) {

@@ -195,7 +195,7 @@ struct nfcm_controller {
 	struct list_head processes; /* of files, until they have ended */
 	struct nfcm_op *current_op;
 	struct nfcm_channel *ch;
-	wait_queue_head_t wait; /* an operation ended, came or was cancelled */
+	wait_queue_head_t wait; /* an operation ended, began or was cancelled */
 	struct nfcm_op send, image,
 		reply; /* the driver's own; only work uses them */
 	u32 request;
@@ -284,7 +284,7 @@ struct nfcm_dev {
 
 	struct mutex epoch_mutex; /* one start or end of an epoch at a time, and the next three */
 	bool rests; /* it was taken down: no recovery */
-	bool away; /* the bus resets the function, or it sleeps: up comes … */
+	bool away; /* the bus resets the function, or it sleeps: up follows … */
 	unsigned long error_at; /* jiffies when an error took it away: recovery may fail; 0: none */
 	spinlock_t epoch_lock; /* guards epoch, state, files */
 	struct nfcm_epoch *epoch; /* NULL before the first */
@@ -322,7 +322,7 @@ struct nfcm_file {
 	spinlock_t lock; /* guards the fields down to done */
 	bool dead; /* released: nobody reads completions any more */
 	u32 record; /* bytes of a completion that is read */
-	u32 busy_poll_us; /* that a wait looks for what comes before it sleeps */
+	u32 busy_poll_us; /* that a wait polls before it sleeps */
 	u32 operations; /* not yet reported and read */
 	u32 inflight;
 	u32 reading; /* completions that a read has and may put back */
@@ -411,10 +411,10 @@ extern bool nfcm_param_register_access;
 
 /* ---- upcalls ---- */
 
-/* A message came. */
+/* A message arrived. */
 void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot);
 
-/* There is room in the ring again; pages came, or did not. */
+/* There is room in the ring again; pages arrived, or did not. */
 void nfcm_half_push(struct nfcm_half *half);
 void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
 
@@ -422,7 +422,7 @@ void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
 void nfcm_channel_down(struct nfcm_channel *ch, u32 status);
 void nfcm_channel_step(struct nfcm_channel *ch);
 
-/* Put off until the mailbox is unlocked, or the last reference is gone. */
+/* Put off until the mailbox is unlocked, or the last reference is dropped. */
 void nfcm_op_finish(struct nfcm_op *op);
 void nfcm_pins_run(struct nfcm_op *op);
 void nfcm_pins_queue(struct nfcm_op *op);

@@ -162,7 +162,7 @@ static void do_later(struct later *l)
 }
 
 /*
- * A park word was set: what came before it does not ring. Take that, and have
+ * A park word was set: slots before it do not ring. Take them, and have
  * the watch take the rest if there is much.
  */
 static void check_again(struct nfcm_mailbox *mailbox)
@@ -197,7 +197,7 @@ void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox) __releases(&mailbox->lock
 	do_later(&l);
 }
 
-/* A value that cannot be: a broken device, or one that is gone. */
+/* A value that cannot be: a broken device, or one off the bus. */
 static void impossible(struct nfcm_mailbox *mailbox, const char *why)
 {
 	lockdep_assert_held(&mailbox->lock);

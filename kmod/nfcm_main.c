@@ -106,7 +106,7 @@ void nfcm_minor_put(int minor)
 
 static int make_shared(void)
 {
-	/* Of an operation only its completion is copied to user space. */
+	/* Of an operation only its record is copied to user space. */
 	nfcm_op_cache = kmem_cache_create_usercopy("nfcomms_op",
 						   sizeof(struct nfcm_op), 0,
 						   SLAB_ACCOUNT,

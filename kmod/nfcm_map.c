@@ -130,7 +130,7 @@ static void undo_parts(struct nfcm_map *m)
 	}
 }
 
-/* Release all, as far as it came. */
+/* Release all that was mapped. */
 void nfcm_map_undo(struct nfcm_map *m)
 {
 	if (m->import.buffer)

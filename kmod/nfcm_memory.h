@@ -99,7 +99,7 @@ struct nfcm_user {
 	u64 loss; /* the last of them */
 };
 
-/* The mapping of another device's memory. */
+/* A dma-buf that is mapped for a device one way, for the regions that import it. */
 struct nfcm_import {
 	struct dma_buf *buffer; /* NULL: there is none */
 	struct dma_buf_attachment *attachment;

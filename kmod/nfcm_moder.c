@@ -17,7 +17,7 @@ static void apply(struct work_struct *work)
 	dim->state = DIM_START_MEASURE;
 }
 
-/* Before the vector's interrupts come. */
+/* Before the vector's interrupts are enabled. */
 void nfcm_moder_init(struct nfcm_vector *v)
 {
 	INIT_WORK(&v->dim.work, apply);

@@ -47,7 +47,7 @@ static u64 part_bytes(const struct nfcm_op *op)
 
 /*
  * Bytes that must be pinned for the device to continue for sure: it acks every
- * half window, and a part is let go whole.
+ * half window, and a part is released whole.
  */
 static u64 enough_bytes(const struct nfcm_op *op)
 {
@@ -232,7 +232,7 @@ static void trim(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	list_move_tail(&chunk->node, &op->ch->mailbox->trimmed);
 }
 
-/* The lists below acked were moved: let their memory go. */
+/* The lists below acked were moved: release their memory. */
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked)
 {
 	struct nfcm_chunk *chunk, *next;
@@ -316,7 +316,7 @@ static bool pin_runs(struct nfcm_op *op)
 
 	do {
 		again = hand_over(op, nfcm_chunk_new(op, part_end(op)));
-		cond_resched(); /* the device may take lists as fast as they come */
+		cond_resched(); /* the device may take lists as fast as they are put */
 	} while (again && !pinned_enough(op));
 	return again;
 }

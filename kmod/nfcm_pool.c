@@ -213,7 +213,7 @@ static bool admit(struct nfcm_op *op, bool *denied)
 
 	lockdep_assert_held(&pool_lock);
 	*denied = false;
-	if (p->ended || p->floor || /* who comes to it finds that it has ended */
+	if (p->ended || p->floor || /* its worker finds that it has ended */
 	    (list_empty(&user->lacking) && reserve(user, op)))
 		return true;
 	others = any_of(&user->holders, p->mm, true);
@@ -327,7 +327,7 @@ void nfcm_pool_leave(struct nfcm_op *op)
 		nfcm_op_release_hold(op);
 }
 
-/* A worker comes to the operation; false if it has ended meanwhile. */
+/* A worker has the operation's turn; false if it has ended meanwhile. */
 bool nfcm_pool_begin(struct nfcm_op *op)
 {
 	bool wanted;
@@ -352,7 +352,7 @@ void nfcm_pool_end(struct nfcm_op *op)
 	queue_up(file);
 	serve(file->user);
 	spin_unlock(&pool_lock);
-	flush_signals(current); /* also one that came when it waited no more */
+	flush_signals(current); /* also one that arrived when it waited no more */
 }
 
 /* ---- regions ---- */

@@ -78,7 +78,7 @@ static int enter(struct nfcm_region *r, u32 *handle)
 		rc = __xa_alloc_cyclic(&all->handles, handle, r,
 				       XA_LIMIT(1, HANDLE_MAX), &all->next,
 				       GFP_KERNEL_ACCOUNT);
-	if (rc >= 0 && all->count == FILE_REGIONS) { /* it let go of the lock */
+	if (rc >= 0 && all->count == FILE_REGIONS) { /* it dropped the lock */
 		__xa_erase(&all->handles, *handle);
 		rc = -ENOSPC;
 	}
@@ -113,7 +113,7 @@ static void unpin(struct nfcm_region *r)
 	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(r->npages << PAGE_SHIFT));
 }
 
-/* Unmap, unpin and free, as far as it came. It may wait for a page's lock. */
+/* Unmap, unpin and free what was set up. It may wait for a page's lock. */
 static void region_free(struct nfcm_region *r)
 {
 	struct nfcm_file *file = r->file;
@@ -406,7 +406,7 @@ static bool revoke_first(struct nfcm_regions *all)
 	return r;
 }
 
-/* The file's end: regions go with it, behind the transfers that use them. */
+/* The file's end: regions end with it, behind the transfers that use them. */
 void nfcm_region_revoke_all(struct nfcm_file *file)
 {
 	while (revoke_first(&file->regions))

@@ -126,7 +126,7 @@ void nfcm_requests_answer(const struct nfc_control *reply, u8 *to)
 	memcpy(to, p.bytes, sizeof(p.bytes));
 }
 
-/* A request comes behind those of its file, if it has some. */
+/* A request is queued behind those of its file, if it has some. */
 void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op)
 {
 	struct nfcm_op *first;
@@ -141,7 +141,7 @@ void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op)
 }
 
 /*
- * Take the first request out. The next one of its file comes behind those of
+ * Take the first request out. The next one of its file is queued behind those of
  * all others.
  */
 struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k)
@@ -171,7 +171,7 @@ void nfcm_requests_put_off(struct nfcm_controller *k, struct nfcm_op *op,
 	list_add_tail(&op->node, &k->later);
 }
 
-/* STOPs whose time has come have their turns like other requests. The oldest is first. */
+/* STOPs whose time has passed have their turns like other requests. The oldest is first. */
 void nfcm_requests_send_again(struct nfcm_controller *k)
 {
 	struct nfcm_op *op, *next;

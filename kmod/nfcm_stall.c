@@ -53,7 +53,7 @@ static u8 wait_of(const struct nfcm_half *half)
 	return NFCM_WAIT_NOTHING;
 }
 
-/* The half is gone from its list. */
+/* The half was removed from its list. */
 void nfcm_stall_forget(struct nfcm_half *half)
 {
 	lockdep_assert_held(&half->ch->mailbox->lock);
@@ -115,8 +115,8 @@ static void probe(struct nfcm_half *half)
 
 /*
  * Has the offer waited so long that it is recalled? One that was recalled
- * before is left alone longer, so that the device's own time-outs come to their
- * end.
+ * before is left alone longer, so that the device's own time-outs end
+ * first.
  */
 static bool waited_enough(struct nfcm_half *half, u64 limit)
 {
@@ -127,7 +127,7 @@ static bool waited_enough(struct nfcm_half *half, u64 limit)
 }
 
 /*
- * Begin a pass of a mailbox, or continue with it: who was visited goes to the
+ * Begin a pass of a mailbox, or continue with it: a visited half moves to the
  * end of the list. True if more are to be visited.
  */
 static bool probe_mailbox(struct nfcm_mailbox *mailbox, u64 limit, bool begin)

@@ -330,7 +330,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 	if (!s.accepted)
 		return rc;
 	s.error = -rc;
-	/* If its memory went meanwhile: they have begun all the same. */
+	/* If its memory was unmapped meanwhile: they have begun all the same. */
 	rc = copy_to_user(arg, &s, size);
 	return 0;
 }

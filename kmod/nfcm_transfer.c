@@ -121,7 +121,7 @@ static void moving(struct nfcm_op *op)
 	atomic_inc(&op->file->moving);
 }
 
-/* Lists may be sent, and those that were moved let go. */
+/* Lists may be sent, and those that were moved released. */
 void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 {
 	struct nfcm_op *op = half->op;
@@ -134,7 +134,7 @@ void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 	nfcm_pins_trim(op, half->core->ledger.acked);
 }
 
-/* Note in the completion how far the transfer came. */
+/* Note in the completion how many bytes were moved. */
 void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r)
 {
 	const struct nfcm_ledger *l = &half->core->ledger;

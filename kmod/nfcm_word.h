@@ -8,7 +8,7 @@
 
 /*
  * A word that both sides reach: in the BAR, which is mapped write-combining, or in
- * the host's memory. A load comes before what follows it, a store after what was
+ * the host's memory. A load is ordered before what follows it, a store after what was
  * loaded and stored before.
  */
 static inline u64 nfcm_load(const struct iosys_map *at, size_t offset)

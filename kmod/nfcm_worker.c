@@ -25,7 +25,7 @@ static void start_workers(struct work_struct *work);
 
 /* See the table of locks in nfcm_kmod.h: below pool_lock. Guards all down to ending. */
 static DEFINE_SPINLOCK(workers_lock);
-static LIST_HEAD(given); /* operations that no thread has come to yet */
+static LIST_HEAD(given); /* operations that no thread has taken yet */
 static unsigned int givens; /* of them */
 static unsigned int workers; /* threads that start, or did and were not seen to end; … */
 static unsigned int resting; /* … those of them that start, or have nothing to do */
@@ -48,7 +48,7 @@ static struct nfcm_op *take(void)
 	return op;
 }
 
-/* The next operation; NULL if none came for long, or the module ends. */
+/* The next operation; NULL if there was none for long, or the module ends. */
 static struct nfcm_op *next_op(bool rests)
 {
 	long left = msecs_to_jiffies(REST_MS);

@@ -185,7 +185,7 @@ bool nfcm_core_offers_transfer(const struct nfcm_half_core *h)
 	       NFC_TYPE_IND_BEGIN;
 }
 
-/* Bytes of what is here, checked when it came. There must be an offer. */
+/* Bytes of the present offer, checked when it arrived. There must be an offer. */
 u64 nfcm_core_offer_size(const struct nfcm_half_core *h)
 {
 	struct nfc_begin begin;

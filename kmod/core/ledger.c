@@ -54,8 +54,8 @@ static bool progress(struct nfcm_ledger *l, const struct nfcm_record *r,
 }
 
 /*
- * Go back to list k, which must be in flight. A list may be requested again and
- * again as long as its bytes come.
+ * Return to list k, which must be in flight. A list may be requested again and
+ * again as long as its bytes follow.
  */
 static enum nfcm_input on_repeat(struct nfcm_ledger *l, u64 k, const char **why)
 {

@@ -14,7 +14,7 @@ static u64 in_page(u64 address)
 
 /*
  * Can a piece be described? Its first byte must be in its device page as it
- * lies in the caller's memory, and it may end within a page only with the
+ * is in the caller's memory, and it may end within a page only with the
  * transfer.
  */
 static bool fits(const struct nfcm_cut *c, u64 address, u64 length)
@@ -42,7 +42,7 @@ static u64 entry_of(const struct nfcm_cut *c, u64 address, u64 *left)
 					NFC_PAGE_SHIFT);
 }
 
-/* The list that the next entry goes into; NULL if there is no room for it. */
+/* The list for the next entry; NULL if there is no room for it. */
 static struct nfc_gather *list_for(struct nfcm_cut *c)
 {
 	if (!c->lists || c->entries == NFC_LIST_ENTRIES) {
@@ -55,7 +55,7 @@ static struct nfc_gather *list_for(struct nfcm_cut *c)
 }
 
 /*
- * Add a mapped piece, the next of the caller's memory. No entry goes past its end.
+ * Add a mapped piece, the next of the caller's memory. No entry crosses its end.
  * False if it cannot be described, or is more than the part has bytes or room for.
  */
 bool nfcm_cut_add(struct nfcm_cut *c, u64 address, u64 length)

@@ -29,7 +29,7 @@ struct nfcm_cut {
 	u64 head; /* bytes before the buffer in its first device page */
 	u64 size; /* bytes of the transfer, at most 2^48 - 1 */
 	u64 at; /* of those, before what is added next … */
-	u64 end; /* … and before what comes after the part */
+	u64 end; /* … and before the bytes behind the part */
 	u32 entries; /* in the last list */
 	bool runs; /* entries are runs */
 };
@@ -143,12 +143,12 @@ enum nfcm_event {
 	NFCM_EVENT_NONE, /* nothing to do */
 	NFCM_EVENT_STALE, /* about something that is over */
 	NFCM_EVENT_FAULT, /* the device broke the protocol */
-	NFCM_EVENT_DELIVERED, /* a message or eager transfer is where it was to go */
+	NFCM_EVENT_DELIVERED, /* a message or eager transfer has arrived */
 	NFCM_EVENT_REFUSED, /* it is not; see status */
 	NFCM_EVENT_WITHDRAWN, /* the offer was returned; d2h: what was posted */
 	NFCM_EVENT_READY, /* the target waits to read */
 	NFCM_EVENT_OFFER, /* something new is offered to the host */
-	NFCM_EVENT_RECALLED, /* the offer is gone: WITHDRAWN is to be put */
+	NFCM_EVENT_RECALLED, /* the offer was taken back: WITHDRAWN is to be put */
 	NFCM_EVENT_PROGRESS, /* lists may be sent */
 	NFCM_EVENT_RETRIES_EXHAUSTED, /* the transfer is to be aborted */
 	NFCM_EVENT_DONE, /* FIN is to be put */

@@ -183,7 +183,7 @@ static int read_info(const struct nfcomms_dev *dev, struct nfcomms_info *info)
 	return info->uapi >> 16 == NFCOMMS_UAPI_MAJOR ? 0 : -ENOEXEC;
 }
 
-/* Have waits look for what comes before they sleep; 0 or a negative errno. */
+/* Have waits poll before they sleep; 0 or a negative errno. */
 static int busy_poll(const struct nfcomms_dev *dev, uint32_t us)
 {
 	struct nfcomms_setup setup = {

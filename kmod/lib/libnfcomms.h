@@ -17,7 +17,7 @@
  * A signal that is handled takes a blocking call's operation back, and the call
  * returns -EINTR: nothing was delivered (also with SA_RESTART). Where a call has
  * to end at a certain time use the asynchronous calls further down, whose events
- * come through one pollable descriptor.
+ * arrive through one pollable descriptor.
  */
 #ifndef LIBNFCOMMS_H
 #define LIBNFCOMMS_H
@@ -113,7 +113,7 @@ struct nfcomms_heartbeat {
 
 /*
  * -EHOSTDOWN: the device broke the protocol and is out of use until a reset.
- * -ENODEV: it is silent, in reset, or gone; out is filled all the same.
+ * -ENODEV: it is silent, in reset, or removed; out is filled all the same.
  */
 NFCOMMS_API int nfcomms_health(struct nfcomms_dev *dev,
 			       struct nfcomms_heartbeat *out);
@@ -288,7 +288,7 @@ NFCOMMS_API int nfcomms_next(struct nfcomms_dev *dev, uint32_t channel,
  */
 enum nfcomms_kind {
 	NFCOMMS_SEND = 1, /* the message at data */
-	NFCOMMS_RECEIVE = 2, /* a message; it comes in the event */
+	NFCOMMS_RECEIVE = 2, /* a message, in the event */
 	NFCOMMS_SEND_IND = 3, /* the transfer at data */
 	NFCOMMS_RECEIVE_IND = 4, /* a transfer to data */
 	NFCOMMS_NEXT = 5, /* look at the next offer */

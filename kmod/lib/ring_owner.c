@@ -41,8 +41,8 @@ struct ring_client {
 	enum nfcomms_ring_role role;
 	int conn; /* -1: no client */
 	int process; /* readable once it has died; -1 if it cannot be had */
-	int64_t until; /* ms of the clock: a silent one is let go */
-	uint64_t since; /* the order in which they came to wait */
+	int64_t until; /* ms of the clock: then a silent one is closed */
+	uint64_t since; /* the order in which they began to wait */
 };
 
 struct nfcomms_ring_owner {
@@ -221,7 +221,7 @@ static bool heard(struct nfcomms_ring_owner *o, struct ring_client *c)
 	}
 	if (n != sizeof(*m) || m->magic != RING_MAGIC ||
 	    m->version != RING_VERSION) {
-		answer(c->conn, ANSWER_OK); /* tells it our version */
+		answer(c->conn, ANSWER_OK); /* has our version */
 		return false;
 	}
 	switch (m->word) {
@@ -283,7 +283,7 @@ static void enter(struct nfcomms_ring_owner *o)
 				   .until = now_ms() + ASK_MS };
 }
 
-/* Fill in what to wait for; the time after which a silent client is let go. */
+/* Fill in what to wait for; the time after which a silent client is closed. */
 static int prepare(struct nfcomms_ring_owner *o,
 		   struct pollfd p[2 + 2 * CONNECTIONS])
 {

@@ -2,7 +2,7 @@
 /*
  * Checks of the driver's trust in a device: hellos with one thing wrong,
  * records with one thing wrong, and millions of conversations with a device
- * that lies.
+ * that breaks the rules.
  */
 #include <stdio.h>
 #include <stdlib.h>

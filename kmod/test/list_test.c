@@ -29,7 +29,7 @@ static struct nfcm_cut cut_of(u64 head, u64 at, u64 end, u64 size, bool runs)
 				  .runs = runs };
 }
 
-/* The next bytes of what is mapped, as a reader of the lists comes by them. */
+/* The next bytes of what is mapped, as a reader of the lists gets them. */
 struct reader {
 	const struct mapped *m;
 	int piece;
@@ -52,7 +52,7 @@ static bool reads(struct reader *r, u64 address, u64 length)
 	return true;
 }
 
-/* Check an entry; returns its bytes, of which left are to come at most. */
+/* Check an entry; returns its bytes, of which at most left are missing. */
 static u64 check_entry(struct reader *r, u64 entry, bool runs, u64 left)
 {
 	u64 address = runs ? nfc_run_address(entry) : nfc_entry_address(entry);

@@ -21,7 +21,7 @@ enum {
 /* Bytes of so many lists of a transfer whose pages are scattered. */
 u64 rig_up_to(u64 size, u64 lists);
 
-/* One channel, its host and a device that may lie. */
+/* One channel, its host and a device that may break the rules. */
 struct rig {
 	struct nfcm_layout layout;
 	struct nfcm_channel_core core;

@@ -238,7 +238,7 @@ struct nfcomms_health {
 };
 
 enum nfcomms_opcode {
-	/* Open the channel to @target; its handle comes in @channel. */
+	/* Open the channel to @target; its handle is in @channel. */
 	NFCOMMS_OP_SUBSCRIBE = 1,
 	/* Close the halves in @flags; completes when nothing of them moves. */
 	NFCOMMS_OP_CLOSE = 2,
@@ -712,8 +712,8 @@ struct nfcomms_eventfd {
  * @NFCOMMS_HALF_IDLE: there is none
  * @NFCOMMS_HALF_OFFERED: a message waits for the target, or the device's offer for
  *	a receive
- * @NFCOMMS_HALF_ANSWERING: the device took its offer back, and is to be told that
- *	it may
+ * @NFCOMMS_HALF_ANSWERING: the device took its offer back, and waits for the host's
+ *	answer
  * @NFCOMMS_HALF_MOVING: a transfer is under way
  * @NFCOMMS_HALF_COMPLETE: every byte was moved, and the commit is still missing
  */
