@@ -9,7 +9,7 @@
 #ifndef NFC_CALLS_H
 #define NFC_CALLS_H
 
-#include "state.h"
+#include "access.h"
 
 /* ---- call.c: work for other islands ---- */
 
