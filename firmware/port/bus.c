@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* The device's side of a bus; see bus.h. */
 #define _GNU_SOURCE
-#include "bus.h"
+#include "bus_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <search.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -24,148 +22,6 @@ enum {
 	ROW_PIECE = 128 << 10, /* less is of no long transfer */
 	ROW_LONG = 4 << 20, /* bytes in a row */
 };
-
-/*
- * A file behind ranges. One that cannot shrink is mapped, whole and once; a
- * mapping of another would kill this process where the file was cut off, so
- * those are read and written instead.
- */
-struct file {
-	struct file *next;
-	dev_t dev;
-	ino_t ino;
-	bool writable;
-	uint64_t size;
-	uint64_t refs; /* ranges */
-	uint8_t *base; /* NULL: use fd */
-	int fd; /* -1: use base */
-};
-
-struct range {
-	uint64_t address;
-	uint64_t size;
-	uint64_t offset;
-	uint32_t access;
-	struct file *file; /* NULL: the owner of the bus moves the bytes */
-};
-
-struct nfc_bus {
-	int area_fd;
-	void *area;
-	uint64_t area_size;
-	struct nfc_irq *irq;
-
-	pthread_rwlock_t lock; /* guards what follows; held over every copy */
-	void *ranges; /* tsearch(3), ranges are disjoint */
-	uint64_t count;
-	struct file *files;
-	uint64_t file_count;
-	bool master;
-
-	pthread_mutex_t requests; /* guards what follows */
-	pthread_cond_t answered;
-	struct nfc_bus_request *first, **last;
-	bool served;
-	int request_fd;
-
-	_Atomic uint64_t row_address,
-		row_memory; /* a read at these continues the row */
-	_Atomic uint64_t
-		row; /* bytes of reads of which each continued the one before */
-
-	_Atomic uint64_t maps, unmaps, faults, bytes_read, bytes_written;
-	_Atomic uint64_t fault_address;
-	_Atomic uint32_t fault_access;
-};
-
-/* ---- the memory behind the BAR ---- */
-
-/* Sealed: another process that maps it cannot take it away from the device. */
-static int open_area(struct nfc_bus *bus)
-{
-	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-	bus->area_fd = memfd_create("nfcomms-bar2",
-				    MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (bus->area_fd < 0 || ftruncate(bus->area_fd, (off_t)bus->area_size) ||
-	    fcntl(bus->area_fd, F_ADD_SEALS, seals))
-		return -errno;
-	bus->area = mmap(NULL, bus->area_size, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_NORESERVE, bus->area_fd, 0);
-	if (bus->area == MAP_FAILED)
-		return -errno;
-	return 0;
-}
-
-int nfc_bus_area_fd(const struct nfc_bus *bus)
-{
-	return bus->area_fd;
-}
-
-void *nfc_bus_area(const struct nfc_bus *bus, uint64_t *size)
-{
-	*size = bus->area_size;
-	return bus->area;
-}
-
-int nfc_bus_area_clear(struct nfc_bus *bus)
-{
-	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-
-	return fallocate(bus->area_fd, mode, 0, (off_t)bus->area_size) ? -errno :
-									 0;
-}
-
-static bool in_area(const struct nfc_bus *bus, uint64_t offset, uint64_t length)
-{
-	return offset <= bus->area_size && length <= bus->area_size - offset;
-}
-
-int nfc_bus_area_load(struct nfc_bus *bus, uint64_t offset, void *to,
-		      uint64_t length)
-{
-	uint8_t *at = (uint8_t *)bus->area + offset;
-
-	if (!in_area(bus, offset, length))
-		return -EINVAL;
-	if (length == 8 && !(offset & 7)) {
-		uint64_t v = atomic_load_explicit((_Atomic uint64_t *)at,
-						  memory_order_acquire);
-
-		memcpy(to, &v, sizeof(v));
-	} else if (length == 4 && !(offset & 3)) {
-		uint32_t v = atomic_load_explicit((_Atomic uint32_t *)at,
-						  memory_order_acquire);
-
-		memcpy(to, &v, sizeof(v));
-	} else {
-		memcpy(to, at, length);
-	}
-	return 0;
-}
-
-int nfc_bus_area_store(struct nfc_bus *bus, uint64_t offset, const void *from,
-		       uint64_t length)
-{
-	uint8_t *at = (uint8_t *)bus->area + offset;
-	uint64_t word;
-	uint32_t half;
-
-	if (!in_area(bus, offset, length))
-		return -EINVAL;
-	if (length == 8 && !(offset & 7)) {
-		memcpy(&word, from, sizeof(word));
-		atomic_store_explicit((_Atomic uint64_t *)at, word,
-				      memory_order_release);
-	} else if (length == 4 && !(offset & 3)) {
-		memcpy(&half, from, sizeof(half));
-		atomic_store_explicit((_Atomic uint32_t *)at, half,
-				      memory_order_release);
-	} else {
-		memcpy(at, from, length);
-	}
-	return 0;
-}
 
 /* ---- files behind ranges ---- */
 
@@ -709,7 +565,8 @@ struct nfc_bus *nfc_bus_new(uint64_t area_size, uint32_t vectors)
 	bus->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (vectors)
 		bus->irq = nfc_irq_new(vectors);
-	if (open_area(bus) || bus->request_fd < 0 || (vectors && !bus->irq)) {
+	if (nfc_bus_area_open(bus) || bus->request_fd < 0 ||
+	    (vectors && !bus->irq)) {
 		nfc_bus_free(bus);
 		return NULL;
 	}
@@ -721,10 +578,7 @@ void nfc_bus_free(struct nfc_bus *bus)
 	nfc_bus_unmap_all(bus);
 	if (bus->irq)
 		nfc_irq_free(bus->irq);
-	if (bus->area != MAP_FAILED)
-		munmap(bus->area, bus->area_size);
-	if (bus->area_fd >= 0)
-		close(bus->area_fd);
+	nfc_bus_area_close(bus);
 	if (bus->request_fd >= 0)
 		close(bus->request_fd);
 	pthread_rwlock_destroy(&bus->lock);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "port/bus.c"
+#include "port/bus_area.c"
 #include "port/crc.c"
 #include "port/crash.c"
 #include "port/fault.c"
