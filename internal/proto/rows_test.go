@@ -2,6 +2,7 @@ package proto_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,19 @@ func TestEachHostRowMatters(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("changes found: %v", by)
+	reportFound(t, "host", by)
+}
+
+// reportFound tells by what the changes of a table were found, in the same words for each table.
+func reportFound(t *testing.T, table string, by map[string]int) {
+	t.Helper()
+	var ways []string
+	sum := 0
+	for _, way := range slices.Sorted(maps.Keys(by)) {
+		ways = append(ways, fmt.Sprintf("%s %d", way, by[way]))
+		sum += by[way]
+	}
+	t.Logf("%s: %d changes, found %s", table, sum, strings.Join(ways, ", "))
 }
 
 // hostEqual reports whether a change makes no difference: nothing follows a fault, an act of the host

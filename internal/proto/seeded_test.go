@@ -5,6 +5,7 @@ package proto_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,21 @@ func playAll(list []*talk.Conversation, p *talk.Program, host bool) error {
 		}
 	}
 	return nil
+}
+
+// defect is a piece of the firmware's text that is replaced.
+type defect struct{ name, file, before, after string }
+
+// requireFound: firmware with any one of the defects fails a conversation.
+func requireFound[T, P any](t *testing.T, list []T, play func(talks T, p P) error, defects []defect) {
+	t.Helper()
+	for _, d := range defects {
+		t.Run(d.name, func(t *testing.T) {
+			p := any(seeded(t, "firmware", d.file, d.before, d.after)).(P)
+			notices := func(talks T) bool { return play(talks, p) != nil }
+			require.True(t, slices.ContainsFunc(list, notices), "no conversation notices")
+		})
+	}
 }
 
 // seeded builds a tree's party with one piece of its text replaced, and starts it. The piece is back

@@ -74,7 +74,7 @@ func TestEachDeviceRowMatters(t *testing.T) {
 			by[missed(t, list, rows, fmt.Sprintf("another %s: %v", what, r))]++
 		}
 	}
-	t.Logf("changes found: %v", by)
+	reportFound(t, "device", by)
 }
 
 // harmless reports whether a transition may be left out: it says that nothing happens.
@@ -93,17 +93,12 @@ func equal(what string, r proto.DeviceRow) bool {
 func missed(t *testing.T, list []*talk.Conversation, rows []proto.DeviceRow, change string) string {
 	table, err := proto.NewDeviceTable(rows)
 	require.NoError(t, err)
-	for _, c := range list {
-		if c.HostOnly == "" && talk.PlayDevice(c, &talk.DeviceModel{Table: table}) != nil {
-			return "by conversations"
+	play := func(c *talk.Conversation) error {
+		if c.HostOnly != "" {
+			return nil
 		}
+		return talk.PlayDevice(c, &talk.DeviceModel{Table: table})
 	}
 	w := talk.NewDeviceWalk(proto.DefaultDevice(), &talk.DeviceModel{Table: table}, 1)
-	for range 50_000 {
-		if w.Step() != nil {
-			return "by the walk"
-		}
-	}
-	t.Errorf("nothing notices a device %s", change)
-	return "by nothing"
+	return foundOut(t, change, list, play, 50_000, w.Step)
 }

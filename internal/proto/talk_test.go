@@ -2,6 +2,7 @@ package proto_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,22 @@ func made[P any](t *testing.T, list []party[P]) (all []P) {
 		all = append(all, p.make(t))
 	}
 	return all
+}
+
+// foundOut returns by what a device with a change is found out: a conversation, or the walk beside one
+// without.
+func foundOut[T any](t *testing.T, change string, list []T, play func(talks T) error, steps int, step func() error) string {
+	t.Helper()
+	if slices.ContainsFunc(list, func(talks T) bool { return play(talks) != nil }) {
+		return "by conversations"
+	}
+	for range steps {
+		if step() != nil {
+			return "by the walk"
+		}
+	}
+	t.Errorf("nothing notices a device %s", change)
+	return "by nothing"
 }
 
 // replayed has a party replay a conversation, unless there is a reason why it cannot.
