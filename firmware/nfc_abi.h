@@ -89,7 +89,9 @@ enum nfc_type {
 	NFC_TYPE_OFFER = 15, /* both: asks for READY when the other waits to read (nfc_note) */
 	NFC_TYPE_READY = 16, /* both: it waits (nfc_note) */
 	NFC_TYPE_EAGER = 17, /* h2d: a transfer with its pages (nfc_eager) */
-	NFC_TYPE_COUNT = 18,
+	NFC_TYPE_CALL = 18, /* h2d: a question of 0..56 bytes, see enum nfc_call_length */
+	NFC_TYPE_ANSWER = 19, /* d2h: 0..56 bytes, which end the CALL of that sequence */
+	NFC_TYPE_COUNT = 20,
 };
 
 /*
@@ -126,7 +128,8 @@ enum nfc_status {
 enum nfc_header_field {
 	NFC_HDR_TYPE_SHIFT = 0, /* 7 bits */
 	NFC_HDR_PHASE_SHIFT = 7, /* 1 bit: flips every lap of the ring */
-	NFC_HDR_LENGTH_SHIFT = 8, /* 8 bits: payload bytes; of a list see nfc_list_length */
+	NFC_HDR_LENGTH_SHIFT =
+		8, /* 8 bits: payload bytes; see nfc_list_length, nfc_call_length */
 	NFC_HDR_EPOCH_SHIFT = 16, /* 8 bits */
 	NFC_HDR_SEQUENCE_SHIFT = 24, /* 16 bits: low bits of the transaction id */
 	NFC_HDR_CHANNEL_SHIFT = 40, /* 24 bits */
@@ -288,9 +291,19 @@ NFC_ABI_OFF(nfc_eager, size, 8);
 NFC_ABI_OFF(nfc_eager, timeout_ns, 16);
 NFC_ABI_OFF(nfc_eager, entry, 24);
 
+/* The length of a CALL's header: its payload bytes, and what else is asked. */
+enum nfc_call_length {
+	NFC_CALL_BYTES_MASK = 0x3f,
+	NFC_CALL_NOW = 0x80, /* ERROR(ETIMEOUT) unless the target waits */
+};
+
 /* How far a transaction is, in its ACK, DONE, ABORTED or ERROR. */
 enum nfc_state {
-	NFC_STATE_CONSUMED = 0, /* a message, or an eager transfer, was accepted */
+	/*
+	 * A message, or an eager transfer, was accepted. Of a CALL with a status: a
+	 * process took the question, and no answer follows.
+	 */
+	NFC_STATE_CONSUMED = 0,
 	NFC_STATE_READY = 1, /* both ends agreed: lists may flow */
 	NFC_STATE_MOVING = 2, /* progress */
 	NFC_STATE_REPEAT = 3, /* send again from list number `lists` */
@@ -367,7 +380,8 @@ enum nfc_capability {
 	NFC_CAP_READY = 1 << 5, /* a host answers OFFER, of another host, with READY */
 	NFC_CAP_NAMES = 1 << 6, /* LISTEN and CONNECT take a name */
 	NFC_CAP_SUM = 1 << 7, /* lists may have NFC_LIST_SUM */
-	NFC_CAP_KNOWN = (1 << 8) - 1,
+	NFC_CAP_CALLS = 1 << 8, /* CALL and ANSWER */
+	NFC_CAP_KNOWN = (1 << 9) - 1,
 };
 
 /*
@@ -694,7 +708,7 @@ static inline nfc_u64 nfc_host_park(nfc_u64 mailboxes, nfc_u64 slots,
  * version; see nfc_fw.h.
  */
 enum nfc_program_abi {
-	NFC_PROGRAM_ABI = NFC_ABI_MAJOR << 16 | 3, /* counts up with its calls */
+	NFC_PROGRAM_ABI = NFC_ABI_MAJOR << 16 | 4, /* counts up with its calls */
 };
 
 #endif /* NFC_ABI_H */

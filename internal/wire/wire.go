@@ -55,6 +55,8 @@ const (
 	TypeOffer          // both ways: tell me when you wait to read (Note)
 	TypeReady          // both ways: it waits (Note)
 	TypeEager          // h2d: a transfer with its pages (Eager)
+	TypeCall           // h2d: a question of 0..PayloadSize bytes, see CallNow
+	TypeAnswer         // d2h: as many bytes, which end the CALL of that sequence
 	TypeCount
 )
 
@@ -310,8 +312,16 @@ const (
 	// CapNames means that ControlListen and ControlConnect take a name.
 	CapNames = 1 << 6
 	// CapSum means that lists may have ListSum.
-	CapSum   = 1 << 7
-	CapKnown = 1<<8 - 1
+	CapSum = 1 << 7
+	// CapCalls means TypeCall and TypeAnswer.
+	CapCalls = 1 << 8
+	CapKnown = 1<<9 - 1
+)
+
+// The length of the header of a TypeCall (enum nfc_call_length).
+const (
+	CallBytesMask = 0x3f
+	CallNow       = 0x80 // refused with ErrTimeout unless the target waits
 )
 
 // Hello carries version, capabilities and limits.
@@ -487,4 +497,4 @@ const (
 )
 
 // ProgramABI is the version a loadable program must be built for.
-const ProgramABI = abi.Major<<16 | 3
+const ProgramABI = abi.Major<<16 | 4
