@@ -25,7 +25,7 @@ func About(s *wire.Slot) (d abi.Direction, why string) {
 			return d, ""
 		}
 		return 0, "note of a wrong direction or status"
-	case abi.TypeReady:
+	case wire.TypeReady, wire.TypeAnswer:
 		return abi.H2D, ""
 	}
 	return 0, "not a message of a device"
@@ -68,6 +68,8 @@ func input(h Half, l *Ledger, limit uint64, s *wire.Slot) (in Input, why string)
 		return record(h, l, s)
 	case wire.TypeWithdraw, wire.TypeWithdrawn, wire.TypeReady, wire.TypeOffer:
 		return note(h, s)
+	case wire.TypeAnswer:
+		return answerOf(h, s)
 	}
 	return takeFault, "not a message of a device"
 }
@@ -131,6 +133,8 @@ func record(h Half, l *Ledger, s *wire.Slot) (Input, string) {
 		return l.Record(t, a)
 	case state == StateOffered && h.Direction == abi.H2D:
 		return answer(t, a), "answer to a message makes no sense"
+	case state == StateCalled:
+		return questioned(t, a), "answer to a question makes no sense"
 	case state == StateGiven || state == StatePosted:
 		return moved(h.Size, t, a), "answer to an eager transfer makes no sense"
 	}
@@ -146,6 +150,33 @@ func answer(t wire.Type, a *wire.Ack) Input {
 		return TakeRefused
 	}
 	return TakeNonsense
+}
+
+// questioned returns what a record means for a question.
+func questioned(t wire.Type, a *wire.Ack) Input {
+	if t == wire.TypeAck && a.State == wire.StateConsumed && a.Status > abi.OK && a.Status < abi.StatusCount {
+		return TakeUnanswered
+	}
+	return answer(t, a)
+}
+
+// answerOf takes ANSWER.
+func answerOf(h Half, s *wire.Slot) (Input, string) {
+	hd := wire.Header(s.Header)
+	ahead := int16(hd.Sequence() - uint16(h.ID))
+	switch state := h.Stand.State(); {
+	case hd.Length() > abi.PayloadSize:
+		return takeFault, "answer over 56 bytes"
+	case ahead > 0:
+		return takeFault, "answer from the future"
+	case ahead < 0:
+		return takeStale, ""
+	case state == StateCalled:
+		return TakeAnswer, ""
+	case state == StateIdle || state == StateComplete:
+		return TakeRecord, ""
+	}
+	return TakeNonsense, "answer to no question"
 }
 
 // moved returns what a record means for an eager transfer of so many bytes.
@@ -219,9 +250,9 @@ func (l *Layout) Stranger(mailbox int, s *wire.Slot) (Event, string) {
 	if l.Hello.Mailbox(wire.Header(s.Header).Channel()) != mailbox {
 		return EventFault, "not a channel of this mailbox"
 	}
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeWithdraw,
-		abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeReady, abi.TypeOffer:
+	switch wire.Header(s.Header).Type() {
+	case wire.TypeDirect, wire.TypeIndBegin, wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeWithdraw,
+		wire.TypeWithdrawn, wire.TypeAborted, wire.TypeClose, wire.TypeReady, wire.TypeOffer, wire.TypeAnswer:
 		return EventStale, ""
 	}
 	return EventFault, "not a message of a device"

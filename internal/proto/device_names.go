@@ -5,16 +5,18 @@ type DeviceState uint8
 
 // States of a half at the device.
 const (
-	DeviceIdle    DeviceState = iota // no transaction is under way
-	DeviceMessage                    // a message is offered
-	DeviceOffered                    // a transfer is offered
-	DeviceMoving                     // lists arrive, the engine moves bytes
-	DeviceEager                      // the engine moves the bytes of pages that came with the offer, or were posted
-	DeviceCommit                     // DONE is out, FIN has not arrived
+	DeviceIdle     DeviceState = iota // no transaction is under way
+	DeviceMessage                     // a message is offered
+	DeviceOffered                     // a transfer is offered
+	DeviceMoving                      // lists arrive, the engine moves bytes
+	DeviceEager                       // the engine moves the bytes of pages that came with the offer, or were posted
+	DeviceCommit                      // DONE is out, FIN has not arrived
+	DeviceQuestion                    // h2d: a question is offered
+	DeviceTaken                       // h2d: the process has taken the question
 	deviceStates
 )
 
-var deviceStateNames = [deviceStates]string{"idle", "message", "offered", "moving", "eager", "commit"}
+var deviceStateNames = [deviceStates]string{"idle", "message", "offered", "moving", "eager", "commit", "question", "taken"}
 
 // String returns the state's name.
 func (s DeviceState) String() string { return name(deviceStateNames[:], "state", int(s)) }
@@ -68,7 +70,9 @@ const (
 	HearAbort                        // ABORT
 	HearOffer                        // h2d: OFFER of the next id
 	HearClose                        // CLOSE, which names the half
+	HearCall                         // h2d: CALL under the next id
 	Take                             // h2d: the process takes what is offered: kind and size fit
+	TakeQuestion                     // h2d: … a question, which it will answer
 	TakeEmpty                        // h2d: … a transfer of no bytes
 	TakeShort                        // h2d: what is offered is longer than the room it gives
 	TakeOther                        // h2d: it reads another kind
@@ -76,6 +80,7 @@ const (
 	TakeRange                        // h2d: it reads into what is no memory
 	Wait                             // h2d: it waits for an offer, or looks for one
 	Read                             // h2d: it reads where nothing is offered
+	Reply                            // h2d: channel_reply
 	GiveMessage                      // d2h: channel_write
 	GiveTransfer                     // d2h: channel_write_ind, of another size than what is posted, if anything
 	GivePosted                       // d2h: channel_write_ind of the size that is posted
@@ -92,8 +97,8 @@ const (
 
 var deviceInputNames = [deviceInputs]string{
 	"DIRECT", "IND_BEGIN", "EAGER", "bad offer", "bad pages", "posted EAGER", "IND_LIST", "IND_LIST 0 of several",
-	"bad IND_LIST", "WITHDRAW", "WITHDRAW of posted pages", "WITHDRAWN", "ACK(CONSUMED)", "FIN", "ERROR", "ABORT", "OFFER", "CLOSE",
-	"take", "take no bytes", "short read", "read of another kind", "read of another size", "read out of range", "wait", "read",
+	"bad IND_LIST", "WITHDRAW", "WITHDRAW of posted pages", "WITHDRAWN", "ACK(CONSUMED)", "FIN", "ERROR", "ABORT", "OFFER", "CLOSE", "CALL",
+	"take", "take a question", "take no bytes", "short read", "read of another kind", "read of another size", "read out of range", "wait", "read", "channel_reply",
 	"channel_write", "channel_write_ind", "channel_write_ind of posted pages", "stop", "channel_close",
 	"deadline", "moved", "busy", "failed", "done", "quiet",
 }
@@ -130,12 +135,13 @@ const (
 	PutHalfClose     // CLOSE of the half
 	PutOver          // CLOSE of both halves: the subscription is over
 	PutAsk           // OFFER: whether the host waits
+	PutAnswer        // ANSWER
 	putCount
 )
 
 var putNames = [putCount]string{
 	"", "READY", "ACK(CONSUMED)", "ACK(READY)", "ACK(MOVING)", "ACK(REPEAT)", "DONE", "ERROR", "ABORTED", "WITHDRAWN",
-	"DIRECT", "IND_BEGIN", "WITHDRAW", "CLOSE", "CLOSE of both", "OFFER",
+	"DIRECT", "IND_BEGIN", "WITHDRAW", "CLOSE", "CLOSE of both", "OFFER", "ANSWER",
 }
 
 // String names the slot.

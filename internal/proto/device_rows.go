@@ -32,6 +32,7 @@ const (
 const (
 	atIdle, atMessage, atOffered = DeviceIdle, DeviceMessage, DeviceOffered
 	atMoving, atEager, atCommit  = DeviceMoving, DeviceEager, DeviceCommit
+	atQuestion, atTaken          = DeviceQuestion, DeviceTaken
 
 	listed, pages, ending, aborted = DeviceListed, DevicePages, DeviceEnding, DeviceAborted
 	laid, due, shut, notice, ended = DevicePosted, DeviceReadyDue, DeviceShut, DeviceNotice, DeviceClosed
@@ -40,13 +41,14 @@ const (
 // DeviceRows returns every transition of the device. A message of the host that no row names is
 // dropped and counted; any other input without a row does nothing.
 func DeviceRows() []DeviceRow {
-	return slices.Concat(deviceOfferedRows(), deviceParkedRows(), deviceGivenRows(), deviceMovingRows())
+	return slices.Concat(deviceOfferedRows(), deviceParkedRows(), deviceCalledRows(), deviceGivenRows(), deviceMovingRows())
 }
 
 // deviceOfferedRows are those of an idle h2d half.
 func deviceOfferedRows() []DeviceRow {
 	rows := []DeviceRow{
 		{h2d, atIdle, 0, ended | shut, HearMessage, atMessage, 0, due, PutNothing, 0, Stays},
+		{h2d, atIdle, 0, ended | shut, HearCall, atQuestion, 0, due, PutNothing, 0, Stays},
 		{h2d, atIdle, 0, ended | shut, HearBegin, atOffered, 0, due, PutNothing, 0, Stays},
 		{h2d, atIdle, 0, ended | shut, HearPages, atOffered, pages, due, PutNothing, 0, Stays},
 		{h2d, atIdle, 0, 0, HearBadBegin, atIdle, 0, due, PutError, 0, Stays},
@@ -60,7 +62,7 @@ func deviceOfferedRows() []DeviceRow {
 		{h2d, atIdle, 0, 0, HearClose, atIdle, shut | notice, due, PutNothing, 0, Stays},
 	}
 	for _, over := range [][2]DeviceMarks{{ended, 0}, {shut, ended}} {
-		for _, in := range []DeviceInput{HearMessage, HearBegin, HearPages} {
+		for _, in := range []DeviceInput{HearMessage, HearCall, HearBegin, HearPages} {
 			rows = append(rows, DeviceRow{h2d, atIdle, over[0], over[1], in, atIdle, 0, due, PutError, abi.ErrClosed, Stays})
 		}
 		rows = append(rows, DeviceRow{h2d, atIdle, over[0], over[1], HearOffer, atIdle, 0, 0, PutReady, 0, Stays})
@@ -85,7 +87,7 @@ func deviceParkedRows() []DeviceRow {
 		{h2d, atOffered, 0, 0, TakeRange, atIdle, 0, 0, PutError, abi.ErrRange, Fails},
 		{h2d, atOffered, 0, 0, HearAbort, atIdle, 0, 0, PutAborted, abi.ErrAborted, Stays},
 	}
-	for _, s := range []DeviceState{atMessage, atOffered} {
+	for _, s := range []DeviceState{atMessage, atQuestion, atOffered} {
 		rows = append(rows, []DeviceRow{
 			{h2d, s, 0, 0, TakeOther, atIdle, 0, 0, PutError, abi.ErrKind, Fails},
 			{h2d, s, 0, 0, HearWithdraw, atIdle, 0, 0, PutBack, 0, Stays}, // once a process that was woken ran
@@ -95,6 +97,21 @@ func deviceParkedRows() []DeviceRow {
 		}...)
 	}
 	return rows
+}
+
+// deviceCalledRows are those of a question.
+func deviceCalledRows() []DeviceRow {
+	return []DeviceRow{
+		{h2d, atQuestion, 0, 0, Take, atIdle, 0, 0, PutConsumed, 0, Succeeds}, // the answer is a message
+		{h2d, atQuestion, 0, 0, TakeQuestion, atTaken, 0, 0, PutNothing, 0, Succeeds},
+		{h2d, atQuestion, 0, 0, TakeShort, atQuestion, 0, 0, PutNothing, abi.ErrTooLarge, Fails},
+
+		{h2d, atTaken, 0, 0, Reply, atIdle, 0, 0, PutAnswer, 0, Succeeds},
+		{h2d, atTaken, 0, 0, Read, atIdle, 0, 0, PutConsumed, 0, Stays},                        // as if it had read it plainly
+		{h2d, atTaken, 0, 0, HearWithdraw, atIdle, 0, 0, PutConsumed, abi.ErrWithdrawn, Stays}, // once a process that was woken ran
+		{h2d, atTaken, 0, 0, CloseHalf, atIdle, ended, 0, PutConsumed, abi.ErrClosed, Stays},   // and then CLOSE
+		{h2d, atTaken, 0, 0, HearClose, atIdle, shut | notice, 0, PutNothing, 0, Stays},
+	}
 }
 
 // deviceGivenRows are those of a d2h half outside of a transfer.

@@ -73,7 +73,7 @@ func (h DeviceHalf) From(r DeviceRow) DeviceHalf {
 		h.Marks &^= deviceBrief
 	}
 	switch r.Input {
-	case HearMessage, HearBegin, HearPages, HearBadBegin:
+	case HearMessage, HearCall, HearBegin, HearPages, HearBadBegin:
 		if r.Direction == abi.H2D {
 			h.Next++
 		}

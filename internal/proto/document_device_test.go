@@ -25,6 +25,9 @@ var deviceText = map[proto.DeviceInput]string{
 	proto.HearOffer:     "OFFER of the next id",
 	proto.HearClose:     "CLOSE of this half",
 	proto.Take:          "*the process takes it*: kind and size fit",
+	proto.HearCall:      "CALL under the next id",
+	proto.TakeQuestion:  "*channel_question takes it*",
+	proto.Reply:         "*channel_reply*",
 	proto.TakeEmpty:     "*the process takes it*: no bytes",
 	proto.TakeShort:     "*what is offered is longer than the room that it gives*",
 	proto.TakeOther:     "*it reads another kind*",
@@ -74,6 +77,8 @@ func deviceDoes(r proto.DeviceRow) string {
 		does = append(does, "ERROR with what is wrong, or why it ends")
 	case r.Put == proto.PutError:
 		does = append(does, fmt.Sprintf("ERROR(%v)", r.Status))
+	case r.Put == proto.PutConsumed && r.Status != abi.OK:
+		does = append(does, fmt.Sprintf("ACK(CONSUMED, %v)", r.Status))
 	case r.Put != proto.PutNothing:
 		does = append(does, puts)
 	}
@@ -104,7 +109,7 @@ func words(t *testing.T, in proto.DeviceInput, texts ...map[proto.DeviceInput]st
 // deviceTable renders the device's transitions of one half.
 func deviceTable(t *testing.T, d abi.Direction) string {
 	var doc page
-	for s := proto.DeviceIdle; s <= proto.DeviceCommit; s++ {
+	for s := proto.DeviceIdle; s <= proto.DeviceTaken; s++ {
 		for _, r := range proto.DeviceRows() {
 			if r.Direction == d && r.State == s {
 				next := proto.DeviceHalf{State: r.State, Marks: r.With}.From(r)

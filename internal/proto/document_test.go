@@ -35,7 +35,10 @@ var (
 		proto.TakeDone:             "DONE, and the ledger agrees",
 		proto.TakeFailed:           "ERROR",
 		proto.TakeAborted:          "ABORTED after ABORT",
+		proto.TakeAnswer:           "ANSWER",
+		proto.TakeUnanswered:       "ACK(CONSUMED) with a status",
 		proto.PutMessage:           "*puts DIRECT*",
+		proto.PutCall:              "*puts CALL*",
 		proto.PutTransfer:          "*puts IND_BEGIN*, and IND_LIST 0",
 		proto.PutEager:             "*puts EAGER*",
 		proto.PutWithdraw:          "*puts WITHDRAW*: the call ends, or the audit asks",
@@ -64,6 +67,8 @@ var (
 		proto.EventDone:             "done: FIN is to be put; nil",
 		proto.EventFailed:           "failed: its sentinel, in a `*TransferError`",
 		proto.EventAsked:            "asked: READY when a call waits to receive, or a waiter",
+		proto.EventAnswered:         "answered: nil",
+		proto.EventUnanswered:       "unanswered: `ErrUnanswered`",
 		proto.EventAborted:          "aborted: why the call ended; the buffer is quiet",
 	}
 	markText = map[abi.Direction][]string{
@@ -89,7 +94,7 @@ func standText(d abi.Direction, s proto.State, with, without proto.Marks) string
 // stateTable renders the transitions of one half.
 func stateTable(t *testing.T, d abi.Direction) string {
 	var p page
-	for s := proto.StateIdle; s <= proto.StatePosted; s++ {
+	for s := proto.StateIdle; s <= proto.StateCalled; s++ {
 		for _, r := range proto.Rows() {
 			if r.Direction != d || r.State != s {
 				continue

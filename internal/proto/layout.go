@@ -22,8 +22,8 @@ type Layout struct {
 var ErrABI = errors.New("another ABI")
 
 // Capabilities are those that this host uses where the device has them.
-const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns | abi.CapRounds | abi.CapReady |
-	abi.CapNames | abi.CapSum
+const Capabilities = wire.CapLoad | wire.CapEager | wire.CapRuns | wire.CapRounds | wire.CapReady |
+	wire.CapNames | wire.CapSum | wire.CapCalls
 
 const (
 	beatMSMax = 1 << 20
@@ -145,7 +145,7 @@ func (l *Layout) Header(h wire.Header) (Event, string) {
 		return EventStale, ""
 	case h.Channel() >= l.Hello.Channels:
 		return EventFault, "no such channel"
-	case h.Type() != abi.TypeDirect && h.Length() != abi.PayloadSize:
+	case h.Type() != wire.TypeDirect && h.Type() != wire.TypeAnswer && h.Length() != abi.PayloadSize:
 		return EventFault, "wrong length"
 	}
 	return EventNone, ""

@@ -18,10 +18,11 @@ const (
 	StateComplete               // a transfer: every byte moved, FIN is still to be put
 	StateGiven                  // an eager transfer: the device has the pages, and ends it
 	StatePosted                 // d2h: the device has the pages for its next transfer
+	StateCalled                 // h2d: a question is at the device
 	stateCount
 )
 
-var stateNames = [stateCount]string{"idle", "offered", "answering", "moving", "complete", "given", "posted"}
+var stateNames = [stateCount]string{"idle", "offered", "answering", "moving", "complete", "given", "posted", "called"}
 
 // String returns the state's name in conversations.
 func (s State) String() string { return name(stateNames[:], "state", int(s)) }
@@ -48,12 +49,15 @@ const (
 	EventClosed                        // the device's process closed halves
 	EventOver                          // the subscription is over
 	EventAsked                         // d2h: another host asks whether this one waits: READY, when it does
+	EventAnswered                      // h2d: the slot has the answer
+	EventUnanswered                    // h2d: a process took the question, and no answer follows, see the record's status
 	eventCount
 )
 
 var eventNames = [eventCount]string{
 	"none", "stale", "fault", "delivered", "refused", "withdrawn", "ready", "offer", "recalled",
 	"progress", "retries-exhausted", "done", "failed", "aborted", "closed", "over", "asked",
+	"answered", "unanswered",
 }
 
 // String returns the event's name in conversations.
@@ -106,9 +110,12 @@ const (
 	TakeDone                          // DONE
 	TakeFailed                        // ERROR
 	TakeAborted                       // ABORTED
+	TakeAnswer                        // h2d: ANSWER
+	TakeUnanswered                    // h2d: a question was consumed, and will not be answered
 	PutMessage                        // h2d: DIRECT
 	PutTransfer                       // h2d: IND_BEGIN; d2h: the first IND_LIST
 	PutEager                          // EAGER
+	PutCall                           // h2d: CALL
 	PutWithdraw                       // WITHDRAW
 	PutWithdrawn                      // d2h: WITHDRAWN
 	PutAccept                         // d2h: ACK of a message; FIN of an empty transfer
@@ -124,7 +131,7 @@ const (
 
 var inputNames = [inputCount]string{
 	"offer", "WITHDRAW", "WITHDRAWN", "READY", "OFFER", "matching offer", "record", "consumed", "refused", "nonsense", "progress",
-	"retries exhausted", "crossed the ABORT", "DONE", "ERROR", "ABORTED", "put message", "put transfer", "put EAGER",
+	"retries exhausted", "crossed the ABORT", "DONE", "ERROR", "ABORTED", "ANSWER", "unanswered", "put message", "put transfer", "put EAGER", "put CALL",
 	"put WITHDRAW", "put WITHDRAWN", "put accept", "put refuse", "put ABORT", "put FIN", "hold", "release", "put CLOSE", "shut",
 }
 

@@ -23,7 +23,7 @@ const (
 
 	idle, offered, answering, moving, complete = StateIdle, StateOffered, StateAnswering, StateMoving, StateComplete
 
-	given, posted = StateGiven, StatePosted
+	given, posted, called = StateGiven, StatePosted, StateCalled
 
 	recall, held, closed, accepted = MarkRecall, MarkHeld, MarkClosed, MarkAccepted
 )
@@ -31,7 +31,7 @@ const (
 // Rows returns every transition: the messages of the device and their meaning, and the operations
 // of the host. An input that no row names is a fault of the device, or a defect of the host.
 func Rows() []Row {
-	return slices.Concat(messageRows(), transferRows(), eagerRows(), offerRows())
+	return slices.Concat(messageRows(), callRows(), transferRows(), eagerRows(), offerRows())
 }
 
 // messageRows are those of the h2d half outside of a transfer.
@@ -50,6 +50,22 @@ func messageRows() []Row {
 		{h2d, offered, recall, 0, TakeWithdrawn, idle, 0, 0, EventWithdrawn},
 		{h2d, offered, 0, recall, TakeWithdrawn, offered, 0, 0, EventFault}, // nobody asked
 		{h2d, offered, 0, 0, TakeReady, offered, 0, 0, EventReady},
+	}
+}
+
+// callRows are those of a question: it ends with its answer, or as a message does.
+func callRows() []Row {
+	return []Row{
+		{h2d, idle, 0, 0, PutCall, called, 0, 0, EventNone},
+		{h2d, called, 0, recall, PutWithdraw, called, recall, 0, EventNone},
+		{h2d, called, 0, 0, TakeAnswer, idle, 0, 0, EventAnswered},
+		{h2d, called, 0, 0, TakeUnanswered, idle, 0, 0, EventUnanswered},
+		{h2d, called, 0, 0, TakeConsumed, idle, 0, 0, EventDelivered}, // by a plain read: the answer is a message
+		{h2d, called, 0, 0, TakeRefused, idle, 0, 0, EventRefused},
+		{h2d, called, 0, 0, TakeNonsense, called, 0, 0, EventFault},
+		{h2d, called, recall, 0, TakeWithdrawn, idle, 0, 0, EventWithdrawn},
+		{h2d, called, 0, recall, TakeWithdrawn, called, 0, 0, EventFault}, // nobody asked
+		{h2d, called, 0, 0, TakeReady, called, 0, 0, EventReady},
 	}
 }
 
@@ -151,7 +167,7 @@ func offerRows() []Row {
 		{h2d, idle, 0, 0, PutClose, idle, 0, 0, EventNone},
 		{d2h, idle, 0, 0, PutClose, idle, closed, 0, EventNone},
 	}
-	for s := StateIdle; s < stateCount; s++ {
+	for s := StateIdle; s <= StatePosted; s++ {
 		rows = append(rows, Row{d2h, s, 0, closed, Shut, s, closed, 0, EventNone})
 	}
 	return rows

@@ -26,8 +26,8 @@ func TestEachHostRowMatters(t *testing.T) {
 		walk = append(walk, w.Next())
 	}
 	changes := map[string]func(r *proto.Row){
-		"state":      func(r *proto.Row) { r.Next = (r.Next + 1) % (proto.StatePosted + 1) },
-		"event":      func(r *proto.Row) { r.Event = (r.Event + 1) % (proto.EventAsked + 1) },
+		"state":      func(r *proto.Row) { r.Next = (r.Next + 1) % (proto.StateCalled + 1) },
+		"event":      func(r *proto.Row) { r.Event = (r.Event + 1) % (proto.EventUnanswered + 1) },
 		"mark set":   func(r *proto.Row) { r.Set = 0 },
 		"mark unset": func(r *proto.Row) { r.Clear = 0 },
 	}

@@ -158,7 +158,7 @@ func (r Row) advances() bool {
 		return r.Event != EventFault
 	case TakeConsumed, TakeRefused:
 		return r.State == StatePosted
-	case PutMessage, PutTransfer, PutEager:
+	case PutMessage, PutTransfer, PutEager, PutCall:
 		return r.Direction == abi.H2D
 	}
 	return false

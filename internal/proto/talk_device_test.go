@@ -53,8 +53,8 @@ func TestDeviceTableIsUnambiguous(t *testing.T) {
 func TestEachDeviceRowMatters(t *testing.T) {
 	list := conversations(t)
 	changes := map[string]func(r *proto.DeviceRow){
-		"slot":   func(r *proto.DeviceRow) { r.Put = (r.Put + 1) % (proto.PutBegin + 1) },
-		"state":  func(r *proto.DeviceRow) { r.Next = (r.Next + 1) % (proto.DeviceCommit + 1) },
+		"slot":   func(r *proto.DeviceRow) { r.Put = (r.Put + 1) % (proto.PutAnswer + 1) },
+		"state":  func(r *proto.DeviceRow) { r.Next = (r.Next + 1) % (proto.DeviceTaken + 1) },
 		"return": func(r *proto.DeviceRow) { r.Return = (r.Return + 2) % 3 },
 	}
 	by := map[string]int{}
