@@ -21,7 +21,7 @@ type DeviceModel struct {
 	list     wire.Slot // list 0 beside an offer
 	kept     bool
 	timed    bool   // the offer has a deadline
-	length   uint64 // bytes of the message that is offered
+	length   uint64 // bytes of the message or question that is offered
 	posted   uint64 // bytes of the pages that are posted
 	put      []wire.Slot
 
@@ -29,10 +29,21 @@ type DeviceModel struct {
 	call   []string
 	size   uint64 // of its call
 	stop   bool
+	asked  asked
 	busy   bool // in a call
 	done   bool // it returned, and nobody asked yet
 	result int
 }
+
+// asked is what the process has taken by its last channel_question, and not answered.
+type asked int
+
+// Kinds of what the process has taken.
+const (
+	askedNothing asked = iota
+	askedByMessage
+	askedByCall
+)
 
 // moving is what a device knows of a transfer.
 type moving struct {
@@ -91,7 +102,7 @@ func (m *DeviceModel) returns(d abi.Direction, r proto.DeviceRow, found abi.Stat
 	switch {
 	case r.Return == proto.Fails:
 		m.back(-int(found))
-	case r.Return == proto.Succeeds && r.State == proto.DeviceMessage && d == abi.H2D:
+	case r.Return == proto.Succeeds && (r.State == proto.DeviceMessage || r.State == proto.DeviceQuestion) && d == abi.H2D:
 		m.back(int(m.length))
 	case r.Return == proto.Succeeds:
 		m.back(0)
@@ -116,8 +127,8 @@ func (m *DeviceModel) answer(d abi.Direction, r proto.DeviceRow, found abi.Statu
 	case proto.PutReady:
 		m.note(wire.TypeReady, d, m.half[d].Next)
 	case proto.PutConsumed:
-		a.State = abi.StateConsumed
-		m.record(abi.TypeAck, a)
+		a.State, a.Status = wire.StateConsumed, r.Status
+		m.record(wire.TypeAck, a)
 	case proto.PutGo:
 		a.State, a.Processed, a.Outstanding, a.Lists = wire.StateReady, 0, t.size, 0
 		m.record(wire.TypeAck, a)
@@ -140,7 +151,9 @@ func (m *DeviceModel) answer(d abi.Direction, r proto.DeviceRow, found abi.Statu
 	case proto.PutTakeBack:
 		m.note(wire.TypeWithdraw, d, id)
 	case proto.PutDirect, proto.PutBegin:
-		m.offer(id, r.Put == proto.PutBegin)
+		m.offer(wire.TypeDirect, id, r.Put == proto.PutBegin)
+	case proto.PutAnswer:
+		m.offer(wire.TypeAnswer, id, false)
 	}
 }
 
@@ -157,14 +170,14 @@ func (m *DeviceModel) note(t wire.Type, d abi.Direction, id uint64) {
 	*m.slot(t, abi.PayloadSize, id).Note() = wire.Note{Transaction: id, Direction: uint32(d)}
 }
 
-// offer puts what the process offers.
-func (m *DeviceModel) offer(id uint64, transfer bool) {
+// offer puts what the process offers, or answers.
+func (m *DeviceModel) offer(message wire.Type, id uint64, transfer bool) {
 	if transfer {
 		m.transfer[abi.D2H] = moving{size: m.size}
 		*m.slot(wire.TypeIndBegin, abi.PayloadSize, id).Begin() = wire.Begin{Transaction: id, Size: m.size}
 		return
 	}
-	bytes := m.slot(abi.TypeDirect, int(m.size), id).Bytes()
+	bytes := m.slot(message, int(m.size), id).Bytes()
 	for i := range min(m.size, abi.PayloadSize) {
 		bytes[i] = byte(id + i)
 	}
@@ -184,8 +197,8 @@ func (m *DeviceModel) over() {
 }
 
 // Next returns the next slot that the device has put.
-func (m *DeviceModel) Next() (*abi.Slot, error) {
-	if len(m.put) == 0 && m.timed && m.half[abi.H2D].State == proto.DeviceOffered {
+func (m *DeviceModel) Next() (*wire.Slot, error) {
+	if offered := m.half[abi.H2D].State == proto.DeviceOffered || m.half[abi.H2D].State == proto.DeviceQuestion; len(m.put) == 0 && m.timed && offered {
 		m.timed = false
 		m.follow(abi.H2D, proto.Deadline, 0)
 	}

@@ -30,12 +30,51 @@ func (m *DeviceModel) Call(words []string) error {
 		m.back(0)
 		return nil
 	}
-	if words[0] == "write" || words[0] == "write_ind" {
+	switch words[0] {
+	case "write", "write_ind":
 		m.give()
-	} else {
+	case "reply":
+		m.reply()
+	default:
+		m.begins()
 		m.read()
 	}
 	return nil
+}
+
+// begins has a read acknowledge the question that the process has.
+func (m *DeviceModel) begins() {
+	if words := m.call[0]; words != "wait" && !m.stop {
+		if m.half[abi.H2D].State == proto.DeviceTaken {
+			m.follow(abi.H2D, proto.Read, 0)
+		}
+		m.asked = askedNothing
+	}
+}
+
+// reply is channel_reply.
+func (m *DeviceModel) reply() {
+	was := m.asked
+	switch {
+	case m.size > abi.PayloadSize:
+		m.back(-int(abi.ErrTooLarge))
+		return
+	case was == askedNothing:
+		m.back(-int(abi.ErrInvalid))
+		return
+	}
+	m.asked = askedNothing
+	switch {
+	case was == askedByMessage:
+		m.call = []string{"write", m.call[1]}
+		m.give()
+	case m.half[abi.H2D].State == proto.DeviceTaken:
+		m.follow(abi.H2D, proto.Reply, 0)
+	case m.half[abi.H2D].Marks&(proto.DeviceShut|proto.DeviceClosed) != 0:
+		m.back(-int(abi.ErrClosed))
+	default:
+		m.back(-int(abi.ErrWithdrawn))
+	}
 }
 
 // halt makes the process stop.
@@ -52,11 +91,14 @@ func (m *DeviceModel) halt() {
 
 // reads reports whether the call of the process is one of the h2d half.
 func (m *DeviceModel) reads() bool {
-	return slices.Contains([]string{"read", "read_ind", "take", "wait"}, m.call[0])
+	return slices.Contains([]string{"read", "read_ind", "take", "question", "wait"}, m.call[0])
 }
 
 // takes reports whether the process's read has a transfer.
-func (m *DeviceModel) takes() bool { return m.half[abi.H2D].State >= proto.DeviceMoving }
+func (m *DeviceModel) takes() bool {
+	s := m.half[abi.H2D].State
+	return s == proto.DeviceMoving || s == proto.DeviceEager || s == proto.DeviceCommit
+}
 
 // give makes the process offer something.
 func (m *DeviceModel) give() {
@@ -94,7 +136,7 @@ func (m *DeviceModel) read() {
 	if !m.busy || !m.reads() || m.takes() {
 		return
 	}
-	offered := h.State == proto.DeviceMessage || h.State == proto.DeviceOffered
+	offered := h.State == proto.DeviceMessage || h.State == proto.DeviceOffered || h.State == proto.DeviceQuestion
 	switch {
 	case m.call[0] == "read_ind" && m.size >= memory:
 		m.follow(abi.H2D, proto.TakeRange, 0)
@@ -127,10 +169,12 @@ func (m *DeviceModel) wait(offered bool) {
 // take has a read meet what is offered.
 func (m *DeviceModel) take() {
 	h, t := &m.half[abi.H2D], &m.transfer[abi.H2D]
-	message := h.State == proto.DeviceMessage
+	message := h.State != proto.DeviceOffered
 	eager := h.Marks&proto.DevicePages != 0
 	takes := m.call[0] == "take"
 	switch {
+	case m.call[0] == "question":
+		m.question(message)
 	case !takes && message != (m.call[0] == "read"):
 		m.follow(abi.H2D, proto.TakeOther, 0)
 	case !takes && message && m.length > m.size, takes && !message && t.size > m.size:
@@ -151,6 +195,25 @@ func (m *DeviceModel) take() {
 			m.lists(abi.H2D, &m.list)
 		}
 	}
+}
+
+// question has channel_question, which gives no room for a transfer, meet what is offered.
+func (m *DeviceModel) question(message bool) {
+	in, asked := proto.Take, askedByMessage
+	switch {
+	case message && m.length > m.size || !message && m.transfer[abi.H2D].size > 0:
+		in, asked = proto.TakeShort, askedNothing
+	case !message && m.half[abi.H2D].Marks&proto.DevicePages != 0:
+		m.follow(abi.H2D, proto.Take, 0)
+		m.move(abi.H2D, 0)
+		return
+	case !message:
+		in, asked = proto.TakeEmpty, askedNothing
+	case m.half[abi.H2D].State == proto.DeviceQuestion:
+		in, asked = proto.TakeQuestion, askedByCall
+	}
+	m.asked = asked
+	m.follow(abi.H2D, in, 0)
 }
 
 // closeHalves is channel_close.

@@ -14,9 +14,11 @@ func (m *DeviceModel) Deliver(s *wire.Slot) error {
 	}
 	id, d := s.Payload[0], abi.Direction(s.Note().Direction)
 	switch h.Type() {
-	case abi.TypeDirect:
-		m.message(s)
-	case abi.TypeIndBegin:
+	case wire.TypeDirect:
+		m.message(s, proto.HearMessage, h.Length())
+	case wire.TypeCall:
+		m.message(s, proto.HearCall, h.Length()&^wire.CallNow)
+	case wire.TypeIndBegin:
 		m.begin(s, checkBegin(s))
 	case wire.TypeEager:
 		if h.Length()&wire.ListD2H != 0 {
@@ -48,7 +50,7 @@ func wellFormed(s *wire.Slot) bool {
 	h := wire.Header(s.Header)
 	id := s.Payload[0]
 	switch h.Type() {
-	case abi.TypeDirect, abi.TypeIndList:
+	case wire.TypeDirect, wire.TypeCall, wire.TypeIndList:
 		return true
 	case wire.TypeClose:
 		id = s.Payload[1]
@@ -73,14 +75,14 @@ func reserved(s *wire.Slot, from int) bool {
 	return false
 }
 
-// message is DIRECT.
-func (m *DeviceModel) message(s *abi.Slot) {
-	h := abi.Header(s.Header)
-	if m.half[abi.H2D].State != proto.DeviceIdle || h.Length() > abi.PayloadSize || h.Sequence() != uint16(m.half[abi.H2D].Next) {
+// message is DIRECT or CALL, of so many bytes.
+func (m *DeviceModel) message(s *wire.Slot, in proto.DeviceInput, length int) {
+	h := wire.Header(s.Header)
+	if m.half[abi.H2D].State != proto.DeviceIdle || length > abi.PayloadSize || h.Sequence() != uint16(m.half[abi.H2D].Next) {
 		return
 	}
-	m.length = uint64(h.Length())
-	m.follow(abi.H2D, proto.HearMessage, 0)
+	m.length, m.timed = uint64(length), in == proto.HearCall && h.Length()&wire.CallNow != 0
+	m.follow(abi.H2D, in, 0)
 }
 
 // begin is IND_BEGIN, or EAGER to the device.

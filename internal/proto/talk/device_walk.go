@@ -133,7 +133,11 @@ func (w *DeviceWalk) bytes() uint64 { return sizes[w.rand.IntN(len(sizes))] }
 func (w *DeviceWalk) calls() error {
 	n := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	words := []string{"stop"}
-	switch kind := w.rand.IntN(28); {
+	switch kind := w.rand.IntN(36); {
+	case kind >= 32 && !w.Model.busy:
+		words = []string{"reply", n([]uint64{0, 8, 56, 57}[w.rand.IntN(4)])}
+	case kind >= 28 && !w.Model.busy:
+		words = []string{"question", n([]uint64{0, 8, 56}[w.rand.IntN(3)])}
 	case w.Model.busy || kind == 0:
 		w.left = min(w.left, 6)
 	case kind < 6:
@@ -183,7 +187,7 @@ func (w *DeviceWalk) host() wire.Slot {
 		s.keys["list"] = 0
 	case h.State == proto.DeviceIdle:
 		w.begins(&s)
-	case h.State == proto.DeviceMessage || h.State == proto.DeviceCommit:
+	case h.State == proto.DeviceMessage || h.State == proto.DeviceQuestion || h.State == proto.DeviceTaken || h.State == proto.DeviceCommit:
 		w.ends(&s)
 	case kind < 6 || h.State == proto.DeviceEager:
 		w.ends(&s)
@@ -205,7 +209,7 @@ func (w *DeviceWalk) host() wire.Slot {
 func (w *DeviceWalk) begins(s *said) {
 	s.id++
 	s.keys["size"] = w.bytes()
-	kinds := []abi.Type{abi.TypeDirect, abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndBegin, abi.TypeEager, abi.TypeOffer}
+	kinds := []wire.Type{wire.TypeDirect, wire.TypeDirect, wire.TypeCall, wire.TypeCall, wire.TypeIndBegin, wire.TypeIndBegin, wire.TypeEager, wire.TypeOffer}
 	if s.half == abi.D2H {
 		kinds = []wire.Type{wire.TypeEager, wire.TypeEager, wire.TypeWithdraw, wire.TypeReady}
 	}
@@ -213,8 +217,8 @@ func (w *DeviceWalk) begins(s *said) {
 	if s.kind == wire.TypeEager {
 		s.keys["size"] = []uint64{0, 100, 5000}[w.rand.IntN(3)]
 	}
-	if s.kind != abi.TypeDirect && s.half == abi.H2D && w.rand.IntN(6) == 0 {
-		s.keys["timeout"] = 1
+	if s.kind != wire.TypeDirect && s.half == abi.H2D && w.rand.IntN(6) == 0 {
+		s.keys["timeout"], s.keys["now"] = 1, 1
 	}
 }
 

@@ -22,13 +22,14 @@
 //	host release             … and leaves it where it is
 //	host shut                the host will close the half: what comes for it is stale
 //	target CALL N…           the device's process calls: read N, read_ind SIZE, take SIZE
-//	                         (and any message), write N, write_ind SIZE (N and SIZE are bytes), wait (as channel_alt), close h2d|d2h|both, stop
+//	                         (and any message), question N (a question of so many bytes at most, or a
+//	                         message), reply N, write N, write_ind SIZE (N and SIZE are bytes), wait (as channel_alt), close h2d|d2h|both, stop
 //	target returns N|STATUS  its call has returned
 //
 // A SLOT is its type as in firmware/nfc_abi.h without NFC_TYPE_, or a number, then the
 // transaction id (not of CLOSE), and then words and key=N in any order: h2d, d2h, both; the state
 // of a record; its status; any field: length size timeout processed outstanding lists fault list
-// count pages (of a run) sum (1: a list asks for a checksum) halves generation, and to lie also epoch channel sequence state status direction rsvd. A field
+// count pages (of a run) sum (1: a list asks for a checksum) now (1: a question for a target that waits) halves generation, and to lie also epoch channel sequence state status direction rsvd. A field
 // that is not named is as an honest party would put: a message of 8 bytes, the state of DONE, FAILED for
 // ERROR and ABORTED, the sequence of the transaction, and the entries of list N of a buffer that
 // begins at [Address]. A device party must put what is named, and may put anything else where nothing is.

@@ -74,7 +74,10 @@ func (m *Model) Put(s *wire.Slot) (proto.State, error) {
 	case wire.TypeDirect:
 		err = m.act(abi.H2D, proto.PutMessage)
 		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
-	case abi.TypeIndBegin:
+	case wire.TypeCall:
+		err = m.act(abi.H2D, proto.PutCall)
+		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
+	case wire.TypeIndBegin:
 		err = m.begin(abi.H2D, s.Begin().Size)
 	case wire.TypeEager:
 		if h.Length()&wire.ListD2H != 0 {

@@ -25,7 +25,7 @@ var (
 	statusNames = texts(abi.StatusCount)
 	keys        = []string{
 		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "pages", "sum", "halves",
-		"generation", "epoch", "channel", "sequence", "state", "status", "direction", "rsvd",
+		"now", "generation", "epoch", "channel", "sequence", "state", "status", "direction", "rsvd",
 	}
 )
 
@@ -133,7 +133,7 @@ func (s *said) slot(cut proto.Split, o *Open) (wire.Slot, error) {
 	size := uint64(abi.PayloadSize)
 	sequence := s.id
 	switch s.kind {
-	case abi.TypeDirect:
+	case wire.TypeDirect, wire.TypeCall, wire.TypeAnswer:
 		size = length
 		for i := range slot.Bytes() {
 			slot.Bytes()[i] = byte(s.id) + byte(i)
@@ -163,10 +163,15 @@ func (s *said) slot(cut proto.Split, o *Open) (wire.Slot, error) {
 		}
 		slot.Payload[2] |= s.get("rsvd", 0)
 	}
-	slot.Header = uint64(abi.MakeHeader(s.kind, int(s.get("length", size)), uint8(s.get("epoch", Epoch)),
+	size = s.get("length", size)
+	bytes := min(size, abi.PayloadSize)
+	if s.kind == wire.TypeCall {
+		size |= s.get("now", 0) * wire.CallNow
+	}
+	slot.Header = uint64(wire.MakeHeader(s.kind, int(size), uint8(s.get("epoch", Epoch)),
 		uint16(s.get("sequence", sequence)), uint32(s.get("channel", Channel))))
-	if s.kind == abi.TypeDirect {
-		clear(slot.Bytes()[min(s.get("length", size), abi.PayloadSize):])
+	if s.kind == wire.TypeDirect || s.kind == wire.TypeCall || s.kind == wire.TypeAnswer {
+		clear(slot.Bytes()[bytes:])
 	}
 	return slot, nil
 }
@@ -235,7 +240,7 @@ func (s *said) match(want, got *wire.Slot) error {
 	switch g.Type() {
 	case wire.TypeAck, wire.TypeDone, wire.TypeError, wire.TypeAborted:
 		return s.matchRecord(want.Ack(), got.Ack())
-	case abi.TypeDirect:
+	case wire.TypeDirect, wire.TypeAnswer:
 		if want.Payload != got.Payload {
 			return fmt.Errorf("message %x, not %x", *got.Bytes(), *want.Bytes())
 		}

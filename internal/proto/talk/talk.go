@@ -305,9 +305,11 @@ func (c *Conversation) slot(words []string, step Step) error {
 // travels returns the half of a slot whose type and way leave no choice, or else what it is given.
 func travels(t wire.Type, half abi.Direction, host bool) abi.Direction {
 	switch t {
-	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeOffer: // by the side that offers
-	case abi.TypeWithdraw, abi.TypeWithdrawn: // the host posts pages for d2h, too
-		if host == (t == abi.TypeWithdraw) {
+	case wire.TypeDirect, wire.TypeIndBegin, wire.TypeOffer: // by the side that offers
+	case wire.TypeCall, wire.TypeAnswer:
+		return abi.H2D
+	case wire.TypeWithdraw, wire.TypeWithdrawn: // the host posts pages for d2h, too
+		if host == (t == wire.TypeWithdraw) {
 			return half
 		}
 		return abi.D2H
@@ -359,7 +361,7 @@ func (c *Conversation) outcome(words []string) error {
 
 // target reads a call of the device's process, or its result.
 func (c *Conversation) target(words []string, step Step) error {
-	calls := map[string]int{"read": 1, "read_ind": 1, "take": 1, "write": 1, "write_ind": 1, "wait": 0, "close": 1, "stop": 0}
+	calls := map[string]int{"read": 1, "read_ind": 1, "take": 1, "question": 1, "reply": 1, "write": 1, "write_ind": 1, "wait": 0, "close": 1, "stop": 0}
 	if len(words) == 2 && words[0] == "returns" {
 		step.Kind = Returns
 		if i := slices.Index(statusNames, words[1]); i >= 0 {

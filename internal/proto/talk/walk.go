@@ -13,7 +13,7 @@ import (
 // Walk is a conversation without an end that chance writes: the host does what it may, and the
 // device puts what fits, nearly fits, or is garbage. The same seed gives the same walk.
 type Walk struct {
-	Events [proto.EventAsked + 1]int // how often the device's slots meant what
+	Events [proto.EventUnanswered + 1]int // how often the device's slots meant what
 
 	m    Model
 	rand *rand.Rand
@@ -54,7 +54,7 @@ func (w *Walk) Next() Line {
 // host does something that the host may do now; false if it did nothing.
 func (w *Walk) host(d abi.Direction) (Line, bool) {
 	ins := []proto.Input{
-		proto.PutMessage, proto.PutTransfer, proto.PutEager, proto.PutWithdraw, proto.PutWithdrawn, proto.PutAccept, proto.PutRefuse,
+		proto.PutMessage, proto.PutCall, proto.PutTransfer, proto.PutEager, proto.PutWithdraw, proto.PutWithdrawn, proto.PutAccept, proto.PutRefuse,
 		proto.PutAbort, proto.PutFin, proto.Hold, proto.Release, proto.PutClose, proto.Shut,
 	}
 	h, l := w.m.half[d], &w.m.ledger[d]
@@ -90,7 +90,9 @@ func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 	case proto.Hold, proto.Release, proto.Shut:
 		return w.local(d, in)
 	case proto.PutMessage:
-		s.kind, s.id = abi.TypeDirect, id+1
+		s.kind, s.id = wire.TypeDirect, id+1
+	case proto.PutCall:
+		s.kind, s.id = wire.TypeCall, id+1
 	case proto.PutTransfer:
 		s.kind, s.id = wire.TypeIndBegin, id+1
 		s.keys["size"] = w.rand.Uint64N(1 << 19)
@@ -220,6 +222,17 @@ func (w *Walk) record(s *said, state proto.State) {
 			s.id++
 		}
 		state, says["processed"] = proto.StateOffered, w.m.half[s.half].Size
+	}
+	if state == proto.StateCalled {
+		state = proto.StateOffered
+		switch w.rand.IntN(4) {
+		case 0:
+			says["status"] = w.near(uint64(abi.ErrWithdrawn)) & 0xffff
+		case 1, 2:
+			s.kind, s.id = wire.TypeAnswer, w.near(s.id)
+			s.keys["length"] = w.near(w.rand.Uint64N(abi.PayloadSize + 1))
+			return
+		}
 	}
 	switch n := w.rand.IntN(16); {
 	case state == proto.StateOffered && n < 12:
