@@ -193,6 +193,27 @@ struct nfc_api {
 	int (*channel_take)(struct nfc_channel *ch, void *buf, size_t n,
 			    uint64_t address, uint64_t room,
 			    struct nfc_offer *offer);
+
+	/*
+	 * As channel_take, for a process that answers messages. The host's Call
+	 * lasts until channel_reply, its Send until the message is taken. This
+	 * process reads the channel again after it has answered: a read before
+	 * that acknowledges the question, and the answer is a message then.
+	 */
+	int (*channel_question)(struct nfc_channel *ch, void *buf, size_t n,
+				uint64_t address, uint64_t room,
+				struct nfc_offer *offer);
+
+	/*
+	 * Answer the last channel_question by n <= 56 bytes. The answer to a
+	 * Call is on its way when this returns 0; a message is answered by
+	 * channel_write.
+	 * -NFC_EWITHDRAWN: the Call has ended, nobody gets the answer.
+	 * -NFC_EINVAL: no message was taken so, or it is answered.
+	 * -NFC_ETOOLARGE: n is over 56; another reply may follow.
+	 * -NFC_ECLOSED, -NFC_ESTOPPED: as channel_write.
+	 */
+	int (*channel_reply)(struct nfc_channel *ch, const void *buf, size_t n);
 };
 
 #ifdef NFC_PROGRAM_SHARED
@@ -232,6 +253,8 @@ extern const struct nfc_api *nfc_api;
 #define nfc_window nfc_api->window
 #define nfc_revoke nfc_api->revoke
 #define channel_take nfc_api->channel_take
+#define channel_question nfc_api->channel_question
+#define channel_reply nfc_api->channel_reply
 #else
 int channel_read(struct nfc_channel *ch, void *buf, size_t n);
 int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
@@ -262,6 +285,9 @@ int nfc_window(struct nfc_process *self, uint64_t address, uint64_t size,
 int nfc_revoke(struct nfc_process *self, uint64_t key);
 int channel_take(struct nfc_channel *ch, void *buf, size_t n, uint64_t address,
 		 uint64_t room, struct nfc_offer *offer);
+int channel_question(struct nfc_channel *ch, void *buf, size_t n,
+		     uint64_t address, uint64_t room, struct nfc_offer *offer);
+int channel_reply(struct nfc_channel *ch, const void *buf, size_t n);
 #endif
 
 #endif /* NFC_FW_H */

@@ -91,6 +91,27 @@ static int api_take(struct nfc_channel *ch, void *buf, size_t n,
 	return api_leave(self, channel_take(ch, buf, n, address, room, offer));
 }
 
+static int api_question(struct nfc_channel *ch, void *buf, size_t n,
+			uint64_t address, uint64_t room, struct nfc_offer *offer)
+{
+	struct nfc_process *self;
+
+	api_touch_buffer(buf, n);
+	api_touch_buffer((void *)offer, sizeof(*offer));
+	self = api_enter_by(ch);
+	return api_leave(self,
+			 channel_question(ch, buf, n, address, room, offer));
+}
+
+static int api_reply(struct nfc_channel *ch, const void *buf, size_t n)
+{
+	struct nfc_process *self;
+
+	api_touch(buf, nfc_min(n, NFC_PAYLOAD_SIZE));
+	self = api_enter_by(ch);
+	return api_leave(self, channel_reply(ch, buf, n));
+}
+
 static int api_write(struct nfc_channel *ch, const void *buf, size_t n)
 {
 	struct nfc_process *self;
@@ -234,4 +255,6 @@ const struct nfc_api nfc_api_table = {
 	.window = api_window,
 	.revoke = api_revoke,
 	.channel_take = api_take,
+	.channel_question = api_question,
+	.channel_reply = api_reply,
 };

@@ -307,6 +307,11 @@ void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 void nfc_unpark(struct nfc_channel *ch);
 void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
 int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
+/* The message of a DIRECT or CALL, of which only the type counts, is p's. */
+void nfc_message_taken(struct nfc_channel *ch, struct nfc_process *p,
+		       enum nfc_type type);
+/* The process will not answer the question that it has taken: status is the reason. */
+void nfc_leave_question(struct nfc_channel *ch, enum nfc_status status);
 /*
  * Has the read of p room for a transfer of this size? If that read is channel_take,
  * the transfer is described in its offer.

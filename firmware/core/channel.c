@@ -61,7 +61,7 @@ static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
 	switch (nfc_h2d(ch)->state) {
 	case NFC_HALF_MESSAGE:
 		*offer = (struct nfc_offer){
-			.size = nfc_header_length(ch->parked.header),
+			.size = nfc_message_length(ch->parked.header),
 		};
 		return true;
 	case NFC_HALF_OFFERED:
@@ -71,6 +71,21 @@ static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
 	default:
 		return false;
 	}
+}
+
+/*
+ * A process that reads has answered the question before, or acknowledges it: its
+ * answer, if any, is a message.
+ */
+static void begin_read(struct nfc_process *p, struct nfc_channel *ch)
+{
+	if (p->stop)
+		return; /* it ends, and the question with it */
+	ch->question = NFC_QUESTION_NONE;
+	if (nfc_h2d(ch)->state != NFC_HALF_TAKEN)
+		return;
+	if (make_room(p, ch) && nfc_h2d(ch)->state == NFC_HALF_TAKEN)
+		nfc_leave_question(ch, NFC_OK);
 }
 
 /*
@@ -85,6 +100,7 @@ static int read_message(struct nfc_channel *ch, void *buf, size_t n,
 	struct nfc_half *half = nfc_h2d(ch);
 	int rc = NFC_AGAIN;
 
+	begin_read(p, ch);
 	p->buf = buf;
 	p->length = n;
 	while (rc == NFC_AGAIN) {
@@ -137,6 +153,7 @@ int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	struct nfc_half *half = nfc_h2d(ch);
 	int rc = NFC_AGAIN;
 
+	begin_read(p, ch);
 	p->buf = nfc_memory_at(p->host, address, size);
 	p->length = size;
 	if (!p->buf)
@@ -187,6 +204,7 @@ int channel_take(struct nfc_channel *ch, void *buf, size_t n, uint64_t address,
 	struct nfc_process *p = caller(ch);
 	int rc = NFC_AGAIN;
 
+	begin_read(p, ch);
 	p->room = nfc_memory_at(p->host, address, room);
 	p->room_size = room;
 	if (room && !p->room)
@@ -203,6 +221,18 @@ int channel_take(struct nfc_channel *ch, void *buf, size_t n, uint64_t address,
 		peek(ch, offer);
 	if (rc >= 0 && !offer->indirect)
 		offer->size = (uint64_t)rc;
+	return rc;
+}
+
+int channel_question(struct nfc_channel *ch, void *buf, size_t n,
+		     uint64_t address, uint64_t room, struct nfc_offer *offer)
+{
+	struct nfc_process *p = caller(ch);
+	int rc;
+
+	p->answers = 1;
+	rc = channel_take(ch, buf, n, address, room, offer);
+	p->answers = 0;
 	return rc;
 }
 
@@ -364,6 +394,30 @@ int channel_write(struct nfc_channel *ch, const void *buf, size_t n)
 	return offer_d2h(p, ch, NFC_TYPE_DIRECT, n, payload);
 }
 
+int channel_reply(struct nfc_channel *ch, const void *buf, size_t n)
+{
+	struct nfc_process *p = caller(ch);
+	struct nfc_half *half = nfc_h2d(ch);
+	uint8_t question = ch->question;
+	uint64_t payload[7] = { 0 };
+
+	if (n > NFC_PAYLOAD_SIZE)
+		return -NFC_ETOOLARGE;
+	if (!question)
+		return -NFC_EINVAL;
+	ch->question = NFC_QUESTION_NONE;
+	if (question == NFC_QUESTION_MESSAGE)
+		return channel_write(ch, buf, n);
+	if (!make_room(p, ch))
+		return -NFC_ESTOPPED;
+	if (half->state != NFC_HALF_TAKEN)
+		return half->closed ? -NFC_ECLOSED : -NFC_EWITHDRAWN;
+	__builtin_memcpy(payload, buf, n);
+	half->state = NFC_HALF_IDLE;
+	nfc_put(ch, NFC_TYPE_ANSWER, n, nfc_present(half), payload);
+	return 0;
+}
+
 /* The host has posted pages for a transfer of this size: it moves at once. */
 static int write_posted(struct nfc_process *p, struct nfc_channel *ch)
 {
@@ -416,6 +470,8 @@ void channel_close(struct nfc_channel *ch, uint32_t halves)
 	}
 	if (nfc_is_offered(nfc_h2d(ch)) && halves & 1 << NFC_H2D)
 		nfc_refuse(ch, NFC_ECLOSED);
+	if (nfc_h2d(ch)->state == NFC_HALF_TAKEN && halves & 1 << NFC_H2D)
+		nfc_leave_question(ch, NFC_ECLOSED);
 	if (halves & 1 << NFC_H2D)
 		nfc_send_ready(ch); /* an offer is refused as soon as it arrives */
 	if (ch->open && halves)
@@ -429,5 +485,6 @@ void nfc_channel_end(struct nfc_channel *ch)
 {
 	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
 	ch->process = NULL;
+	ch->question = NFC_QUESTION_NONE;
 	nfc_joint_leave(ch);
 }

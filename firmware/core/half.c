@@ -88,6 +88,8 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	ch->open = 1;
 	ch->ending = 0;
 	ch->posted = 0;
+	if (ch->question) /* nobody waits for that answer any more */
+		ch->question = NFC_QUESTION_CALL;
 	ch->generation = atomic_fetch_add(&host->next_generation, 1);
 	for (int d = 0; d < 2; d++) {
 		struct nfc_half *half = &ch->half[d];

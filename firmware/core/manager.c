@@ -60,18 +60,18 @@ static bool direct_at_once(struct nfc_channel *ch, const struct nfc_slot *slot,
 	     p->wait != NFC_WAIT_TAKE))
 		return false;
 	half->waiter = NULL;
-	nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
-	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(half),
-		  NFC_STATE_CONSUMED, NFC_OK, 0);
+	nfc_message_taken(ch, p, nfc_header_type(slot->header));
 	__builtin_memcpy(p->buf, slot->payload, length);
 	nfc_wake(p, (int)length);
 	return true;
 }
 
+/* DIRECT, and CALL, which may be for a process that waits alone. */
 static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
 	struct nfc_half *half = nfc_h2d(ch);
-	uint64_t length = nfc_header_length(slot->header);
+	uint64_t length = nfc_message_length(slot->header);
+	bool now = length != nfc_header_length(slot->header);
 
 	if (half->state != NFC_HALF_IDLE || length > NFC_PAYLOAD_SIZE ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
@@ -82,8 +82,18 @@ static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 		return;
 	if (direct_at_once(ch, slot, length))
 		return;
-	nfc_park(ch, slot, NFC_HALF_MESSAGE, 0);
+	nfc_park(ch, slot, NFC_HALF_MESSAGE, now);
 	meet(ch, NFC_WAIT_READ);
+}
+
+/* Questions are for processes; other hosts get messages. */
+static void on_call(struct nfc_channel *ch, const struct nfc_slot *slot)
+{
+	if (ch->rings->joint || ch->relay ||
+	    !nfc_accepted(ch->rings->host, NFC_CAP_CALLS))
+		nfc_drop(ch->rings->share);
+	else
+		on_direct(ch, slot);
 }
 
 static enum nfc_status check_begin(const struct nfc_begin *begin)
@@ -243,6 +253,9 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 	case NFC_TYPE_DIRECT:
 		on_direct(ch, slot);
 		break;
+	case NFC_TYPE_CALL:
+		on_call(ch, slot);
+		break;
 	case NFC_TYPE_IND_BEGIN:
 		on_begin(ch, slot);
 		break;
@@ -282,7 +295,8 @@ static bool well_formed(const struct nfc_slot *slot)
 	uint64_t id = slot->payload[type == NFC_TYPE_CLOSE];
 	uint64_t reserved = 0;
 
-	if (type == NFC_TYPE_DIRECT || type == NFC_TYPE_IND_LIST)
+	if (type == NFC_TYPE_DIRECT || type == NFC_TYPE_CALL ||
+	    type == NFC_TYPE_IND_LIST)
 		return true;
 	if (nfc_header_sequence(slot->header) != (id & 0xffff))
 		return false;

@@ -65,7 +65,8 @@ static void on_withdraw(struct nfc_channel *ch, uint64_t id)
 {
 	if (id != nfc_present(nfc_h2d(ch)))
 		nfc_drop(ch->rings->share);
-	else if (nfc_is_offered(nfc_h2d(ch)))
+	else if (nfc_is_offered(nfc_h2d(ch)) ||
+		 nfc_h2d(ch)->state == NFC_HALF_TAKEN)
 		nfc_recall(ch);
 	else if (ch->relay && nfc_h2d(ch)->state == NFC_HALF_MOVING)
 		nfc_pair_withdraw(ch);

@@ -133,17 +133,37 @@ uint64_t nfc_expire_offers(struct nfc_island *island)
 	return due;
 }
 
+void nfc_message_taken(struct nfc_channel *ch, struct nfc_process *p,
+		       enum nfc_type type)
+{
+	bool call = type == NFC_TYPE_CALL;
+
+	nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
+	if (p->answers)
+		ch->question = call ? NFC_QUESTION_CALL : NFC_QUESTION_MESSAGE;
+	if (call && p->answers)
+		nfc_h2d(ch)->state = NFC_HALF_TAKEN;
+	else
+		nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(nfc_h2d(ch)),
+			  NFC_STATE_CONSUMED, NFC_OK, 0);
+}
+
+void nfc_leave_question(struct nfc_channel *ch, enum nfc_status status)
+{
+	nfc_h2d(ch)->state = NFC_HALF_IDLE;
+	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(nfc_h2d(ch)),
+		  NFC_STATE_CONSUMED, status, 0);
+}
+
 static int accept_message(struct nfc_channel *ch, struct nfc_process *p)
 {
-	uint64_t length = nfc_header_length(ch->parked.header);
+	uint64_t length = nfc_message_length(ch->parked.header);
 
 	if (length > p->length)
 		return -NFC_ETOOLARGE;
 	__builtin_memcpy(p->buf, ch->parked.payload, length);
 	nfc_unpark(ch);
-	nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
-	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(nfc_h2d(ch)),
-		  NFC_STATE_CONSUMED, NFC_OK, 0);
+	nfc_message_taken(ch, p, nfc_header_type(ch->parked.header));
 	return (int)length;
 }
 
@@ -221,6 +241,17 @@ void nfc_recall(struct nfc_channel *ch)
 	ch->island->recalls = ch;
 }
 
+/* The processes have run: end what the host wants back, if that is still there. */
+static void give_back(struct nfc_channel *ch)
+{
+	if (nfc_is_offered(nfc_h2d(ch))) {
+		nfc_unpark(ch);
+		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);
+	} else if (nfc_h2d(ch)->state == NFC_HALF_TAKEN) {
+		nfc_leave_question(ch, NFC_EWITHDRAWN);
+	}
+}
+
 /* Give back what the processes left after they ran. */
 void nfc_serve_recalls(struct nfc_island *island)
 {
@@ -235,11 +266,8 @@ void nfc_serve_recalls(struct nfc_island *island)
 			continue;
 		}
 		ch->recalled = 0;
-		if (nfc_is_offered(nfc_h2d(ch)) &&
-		    nfc_present(nfc_h2d(ch)) == ch->recall_id) {
-			nfc_unpark(ch);
-			nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);
-		}
+		if (nfc_present(nfc_h2d(ch)) == ch->recall_id)
+			give_back(ch);
 		nfc_joint_leave(ch); /* it was over, but for the list */
 	}
 }

@@ -213,6 +213,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	p->argument = start->argument;
 	p->stop = 0;
 	p->taken = NULL;
+	p->answers = 0;
 	p->prompt = 0; /* that of the process before it; no call may run this one */
 	if (start->first < NFC_TARGET_FIRST)
 		p->service = 1; /* so for ever: others read it */

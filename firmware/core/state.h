@@ -47,6 +47,14 @@ enum nfc_half_state {
 	NFC_HALF_OFFERED, /* a transfer is offered */
 	NFC_HALF_MOVING, /* lists flow, the engine moves bytes */
 	NFC_HALF_COMMIT, /* DONE is out, FIN is not in */
+	NFC_HALF_TAKEN, /* h2d: the process has the question, and answers it */
+};
+
+/* The kind of the message that channel_question took last, until its answer. */
+enum nfc_question {
+	NFC_QUESTION_NONE = 0,
+	NFC_QUESTION_MESSAGE, /* a message: its answer is one, too */
+	NFC_QUESTION_CALL, /* the host waits, as long as h2d is TAKEN */
 };
 
 /* The sides that closed a half. */
@@ -196,6 +204,7 @@ struct nfc_process {
 	void *buf; /* of the read it waits in */
 	uint64_t length;
 	struct nfc_offer *taken; /* of channel_take; NULL: another call */
+	uint8_t answers; /* that call is channel_question */
 	void *room; /* … its device memory for a transfer */
 	uint64_t room_size;
 	uint64_t wake_at; /* clock, 0: never */
@@ -240,6 +249,7 @@ struct nfc_channel {
 	uint8_t timed; /* in the island's deadline list */
 	uint8_t posted; /* pages are posted here for the next transfer to the host */
 	uint8_t recalled; /* in the island's recall list */
+	uint8_t question; /* enum nfc_question */
 	uint8_t guest; /* it is one's, see struct nfc_relay */
 	struct nfc_relay_end
 		*relay; /* another host is at the far end; NULL: a process is */
@@ -250,7 +260,7 @@ struct nfc_channel {
 	struct nfc_channel *recall_next;
 	uint64_t recall_id; /* transaction to give back */
 	struct nfc_pages post; /* posted */
-	struct nfc_slot parked; /* DIRECT, IND_BEGIN or EAGER, MESSAGE or OFFERED on h2d */
+	struct nfc_slot parked; /* DIRECT, CALL, IND_BEGIN or EAGER, MESSAGE or OFFERED on h2d */
 	struct nfc_slot list; /* list 0 beside it */
 };
 

@@ -201,6 +201,9 @@ void nfc_far_received(struct nfc_far *f, const struct nfc_slot *s)
 	case NFC_TYPE_WITHDRAWN:
 		withdrawn_received(f, half(f, channel, note->direction), id);
 		return;
+	case NFC_TYPE_ANSWER:
+		note_received(f, half(f, channel, NFC_H2D), id);
+		return;
 	case NFC_TYPE_DIRECT:
 		note_received(f, half(f, channel, NFC_D2H), id);
 		return;
