@@ -16,7 +16,7 @@ enum {
  */
 void nfc_loopback_main(struct nfc_process *self)
 {
-	struct nfc_reader r = { 0 };
+	struct nfc_reader r = { .answers = 1 };
 	struct nfc_buffer b = { 0 };
 	int rc = 0;
 
@@ -32,7 +32,7 @@ void nfc_loopback_main(struct nfc_process *self)
 		if (rc < 0)
 			continue;
 		if (!offer.indirect) {
-			rc = channel_write(r.ch, message, offer.size);
+			rc = channel_reply(r.ch, message, offer.size);
 			continue;
 		}
 		rc = channel_write_ind(r.ch, b.address, offer.size);

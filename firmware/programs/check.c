@@ -86,6 +86,69 @@ void nfc_expect_main(struct nfc_process *self)
 	}
 }
 
+struct asked_order {
+	int64_t what, n;
+};
+
+/* Do what the order says with ch, and with the message that it had last. */
+static int64_t obey(struct nfc_channel *ch, const struct asked_order *o,
+		    uint8_t message[NFC_PAYLOAD_SIZE + 1])
+{
+	size_t n = o->n < 0 || o->n > NFC_PAYLOAD_SIZE ? NFC_PAYLOAD_SIZE + 1 :
+							 (size_t)o->n;
+	struct nfc_offer offer;
+
+	switch (o->what) {
+	case 'q':
+		return channel_question(ch, message, NFC_PAYLOAD_SIZE, 0, 0,
+					&offer);
+	case 'p':
+		return channel_read(ch, message, NFC_PAYLOAD_SIZE);
+	case 'r':
+		return channel_reply(ch, message, n);
+	case 'w':
+		return channel_write(ch, message, n);
+	case 'c':
+		channel_close(ch, 1 << NFC_H2D);
+		return 0;
+	default:
+		return -NFC_EINVAL;
+	}
+}
+
+/*
+ * asked: does what the message {what, n} on port 0 says, and answers the result
+ * there, as i64. 'q' takes a question from port 1, and 'p' reads it plainly. 'r'
+ * replies by its first n bytes, and 'w' writes those. 'c' closes that half, and
+ * 'e' ends the process.
+ */
+void nfc_asked_main(struct nfc_process *self)
+{
+	struct nfc_channel *orders = nfc_channel_of(self, 0);
+	struct nfc_channel *data = nfc_channel_of(self, 1);
+	uint8_t message[NFC_PAYLOAD_SIZE + 1] = { 0 };
+	int rc = data ? 0 : -NFC_ESTOPPED;
+
+	nfc_prompt(self, 1);
+	while (rc != -NFC_ESTOPPED) {
+		union {
+			struct asked_order order;
+			uint8_t room[NFC_PAYLOAD_SIZE];
+		} in = { 0 };
+		int64_t result;
+
+		rc = channel_read(orders, &in, sizeof(in));
+		if (rc < 0)
+			continue;
+		if (in.order.what == 'e')
+			return;
+		result = obey(data, &in.order, message);
+		rc = (int)result;
+		if (rc != -NFC_ESTOPPED)
+			rc = channel_write(orders, &result, sizeof(result));
+	}
+}
+
 /* hold: takes nothing, for ever. */
 void nfc_hold_main(struct nfc_process *self)
 {

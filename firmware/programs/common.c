@@ -88,8 +88,10 @@ int nfc_take_ports(struct nfc_process *self, struct nfc_reader *r,
 
 	if (rc)
 		return rc;
-	rc = channel_take(r->ch, message, NFC_PAYLOAD_SIZE, b->address, b->size,
-			  offer);
+	rc = r->answers ? channel_question(r->ch, message, NFC_PAYLOAD_SIZE,
+					   b->address, b->size, offer) :
+			  channel_take(r->ch, message, NFC_PAYLOAD_SIZE,
+				       b->address, b->size, offer);
 	if (rc == -NFC_ETOOLARGE)
 		rc = nfc_take_transfer(self, r->ch, b, offer->size);
 	return rc;
@@ -115,6 +117,7 @@ const struct nfc_program nfc_programs[] = {
 	{ NFC_PROGRAM_ABI, 0, "flood", nfc_flood_main },
 	{ NFC_PROGRAM_ABI, 0, "gate", nfc_gate_main },
 	{ NFC_PROGRAM_ABI, 0, "expect", nfc_expect_main },
+	{ NFC_PROGRAM_ABI, 0, "asked", nfc_asked_main },
 	{ NFC_PROGRAM_ABI, 0, "hold", nfc_hold_main },
 	{ 0, 0, NULL, NULL },
 };

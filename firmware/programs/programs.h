@@ -26,6 +26,7 @@ struct nfc_reader {
 	struct nfc_channel *ch; /* where the last read was */
 	struct nfc_channel **ports; /* all of them twice: a list from any on */
 	uint32_t next; /* after the last read */
+	int answers; /* messages are taken as questions */
 	struct nfc_channel *few[2 * NFC_READER_FEW];
 };
 
@@ -62,6 +63,7 @@ void nfc_source_main(struct nfc_process *self);
 void nfc_flood_main(struct nfc_process *self);
 void nfc_gate_main(struct nfc_process *self);
 void nfc_expect_main(struct nfc_process *self);
+void nfc_asked_main(struct nfc_process *self);
 void nfc_hold_main(struct nfc_process *self);
 void nfc_spin_main(struct nfc_process *self);
 

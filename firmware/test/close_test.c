@@ -412,7 +412,7 @@ CASE(programs_survive_a_half_close)
 {
 	static const char *const names[] = { "loopback", "sink", "source",
 					     "flood",	 "gate", "expect",
-					     "hold" };
+					     "asked",	 "hold" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		for (uint32_t halves = 1; halves <= 3; halves++) {

@@ -288,7 +288,7 @@ static void say_control(struct party *p)
 {
 	static const char *const names[] = { "loopback", "sink", "source",
 					     "flood",	 "gate", "expect",
-					     "hold" };
+					     "asked",	 "hold" };
 	struct nfc_control c = {
 		.op = next() % 10,
 		.a = next() % 32,
@@ -303,7 +303,7 @@ static void say_control(struct party *p)
 		p->opens = (uint32_t)c.a % p->rig->config.channels;
 	if (c.op == NFC_CONTROL_CONNECT)
 		c.a = listener + c.a % 2;
-	strcpy((char *)c.name, names[next() % 7]);
+	strcpy((char *)c.name, names[next() % 8]);
 	host_direct(p->rig, 0, &c, sizeof(c));
 	rig_step(p->rig);
 	id = p->rig->channel[0].next[NFC_D2H]++;

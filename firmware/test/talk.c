@@ -58,6 +58,26 @@ static int call_take(struct nfc_process *self, struct nfc_channel *ch)
 	return rc;
 }
 
+static int call_question(struct nfc_channel *ch)
+{
+	uint8_t message[NFC_PAYLOAD_SIZE];
+	struct nfc_offer offer;
+
+	return channel_question(ch, message, target.number, 0, 0, &offer);
+}
+
+static int call_reply(struct nfc_channel *ch)
+{
+	uint64_t id = ch->question == NFC_QUESTION_MESSAGE ?
+			      nfc_d2h(ch)->next :
+			      nfc_present(nfc_h2d(ch));
+	uint8_t message[NFC_PAYLOAD_SIZE];
+
+	for (uint64_t i = 0; i < sizeof(message); i++)
+		message[i] = (uint8_t)(id + i);
+	return channel_reply(ch, message, target.number);
+}
+
 static int call_write(struct nfc_channel *ch)
 {
 	uint8_t message[NFC_PAYLOAD_SIZE];
@@ -78,6 +98,10 @@ static int call(struct nfc_process *self)
 		return call_write(ch);
 	if (!strcmp(target.call, "take"))
 		return call_take(self, ch);
+	if (!strcmp(target.call, "question"))
+		return call_question(ch);
+	if (!strcmp(target.call, "reply"))
+		return call_reply(ch);
 	if (!strcmp(target.call, "wait"))
 		return channel_alt(&ch, 1, UINT64_MAX);
 	if (!strcmp(target.call, "close")) {

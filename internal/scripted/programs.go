@@ -13,7 +13,7 @@ import (
 // programs are those of the conformance suite, see Run.
 var programs = map[string]program{
 	"loopback": loopback, "hold": (*process).park, "sink": sink, "source": source,
-	"gate": gate, "expect": expect,
+	"gate": gate, "expect": expect, "asked": asked,
 }
 
 // take reads whatever the host offers next. A message is returned as it is, of
@@ -135,6 +135,39 @@ func expect(p *process) {
 		}
 		p.free(mem)
 		p.write(0, pattern.Words(uint64(st)))
+	}
+}
+
+// asked takes what port 1 has, and answers it, as it is told. A device without calls gets a question as a
+// message, and its answer is one.
+func asked(p *process) {
+	var msg []byte
+	question := false
+	for !p.over() {
+		order, st := p.read(0)
+		if st != abi.OK || len(order) != 16 {
+			continue
+		}
+		n := int(min(binary.LittleEndian.Uint64(order[8:]), abi.PayloadSize+1))
+		result := int64(0)
+		switch what := order[0]; {
+		case what == 'e':
+			return
+		case what == 'q' || what == 'p':
+			msg, st = p.read(1)
+			result, question = int64(len(msg)), what == 'q' && st == abi.OK
+		case n > abi.PayloadSize:
+			st = abi.ErrTooLarge
+		case what == 'r' && !question:
+			st = abi.ErrInvalid
+		default:
+			question = question && what != 'r'
+			st = p.write(1, append(bytes.Clone(msg), make([]byte, n)...)[:n])
+		}
+		if st != abi.OK {
+			result = -int64(st)
+		}
+		p.write(0, pattern.Words(uint64(result)))
 	}
 }
 
