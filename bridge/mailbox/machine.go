@@ -9,16 +9,16 @@ import (
 	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
-// A half's word is {transactions so far:48 | ask:1 | parked:1 | event:4 | stand:7}, so that a call
+// A half's word is {transactions so far:48 | ask:1 | parked:1 | event:5 | stand:7}, so that a call
 // begins a transaction, and a message of the device ends it, with one store. The event is the
 // last that the half's caller has not seen yet.
 const (
 	standMask  = 1<<proto.StandBits - 1
 	eventShift = proto.StandBits
-	eventMask  = 1<<4 - 1
+	eventMask  = 1<<5 - 1
 	events     = eventMask << eventShift // what a caller waits for
-	parkedFlag = 1 << 11                 // the caller sleeps: a token wakes it
-	askFlag    = 1 << 12                 // h2d: the audit wants to know whether the device has the offer
+	parkedFlag = 1 << 12                 // the caller sleeps: a token wakes it
+	askFlag    = 1 << 13                 // h2d: the audit wants to know whether the device has the offer
 	countShift = 16
 )
 
@@ -44,7 +44,7 @@ func eventAfter(w uint64, e proto.Event) proto.Event {
 	unseen := eventOf(w)
 	switch e {
 	case proto.EventNone, proto.EventStale, proto.EventFault, proto.EventReady, proto.EventClosed,
-		proto.EventAsked: // which the field has no room for, either
+		proto.EventAsked:
 		return unseen
 	case proto.EventRecalled:
 		if unseen == proto.EventOffer {
@@ -180,7 +180,7 @@ func (m *machine) classifyLocked(limit uint64, s *wire.Slot) (proto.Event, strin
 		switch e := p.Event(); {
 		case e == proto.EventRefused && m.dir == abi.D2H:
 			m.xfer.end = *s.Ack()
-		case e == proto.EventOffer || e == proto.EventRefused:
+		case e == proto.EventOffer || e == proto.EventRefused || e == proto.EventAnswered || e == proto.EventUnanswered:
 			// in the two pieces in which it was just stored: a load across both waits for them
 			m.slot.Header, m.slot.Payload = s.Header, s.Payload
 		}

@@ -149,6 +149,7 @@ var halfStates = [...]bridge.HalfState{
 	proto.StateComplete: bridge.HalfComplete,
 	// The device has the pages: for what it takes, or for what it will give.
 	proto.StateGiven: bridge.HalfMoving, proto.StatePosted: bridge.HalfMoving,
+	proto.StateCalled: bridge.HalfOffered,
 }
 
 // mailboxes describes the rings; nil when the area must not be touched any more.
