@@ -28,7 +28,7 @@ type guestsFunc func(t *testing.T, options string) (listens, runs bridge.Device,
 
 // guestCases are the groups of the suite that apply to a channel whose other end is a process,
 // opened by either side.
-var guestCases = []string{"direct", "cancel", "transfer", "posted", "begun", "refusal", "close", "try", "next", "extended", "ledger"}
+var guestCases = []string{"direct", "cancel", "transfer", "posted", "begun", "call", "refusal", "close", "try", "next", "extended", "ledger"}
 
 // notForGuests are the cases that are about subscribing.
 var notForGuests = []string{

@@ -72,7 +72,7 @@ type testCase struct {
 }
 
 var cases = concat(directCases, cancelCases, transferCases, regionCases, refusalCases, hugeCases, closeCases,
-	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases, postedCases, begunCases, memoryCases)
+	controlCases, resetCases, tryCases, extendedCases, callCases, statsCases, crowdCases, ledgerCases, postedCases, begunCases, memoryCases)
 
 // Names returns the names of the suite's cases: what Run calls its subtests.
 func Names() []string {

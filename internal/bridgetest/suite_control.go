@@ -45,7 +45,7 @@ func controlInfo(e *Env) {
 func controlPrograms(e *Env) {
 	names, err := e.device("").Programs(e.Ctx())
 	require.NoError(e, err)
-	require.Subset(e, names, []string{"loopback", "hold", "sink", "source", "gate", "expect"})
+	require.Subset(e, names, []string{"loopback", "hold", "sink", "source", "gate", "expect", "asked"})
 }
 
 // controlMemory: the four types are there, do not overlap, and EMEM has the

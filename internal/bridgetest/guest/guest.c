@@ -123,6 +123,13 @@ static int hear_take(struct nfc_channel *ch, void *buf, size_t n,
 	return heard(ch, channel_take(ch, buf, n, address, room, offer));
 }
 
+static int hear_question(struct nfc_channel *ch, void *buf, size_t n,
+			 uint64_t address, uint64_t room,
+			 struct nfc_offer *offer)
+{
+	return heard(ch, channel_question(ch, buf, n, address, room, offer));
+}
+
 static int hear_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 {
 	return heard(ch, channel_offer(ch, offer));
@@ -134,12 +141,14 @@ static int hear_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 #undef channel_read_ind
 #undef channel_offer
 #undef channel_take
+#undef channel_question
 #define nfc_channel_of port_of
 #define channel_read hear_read
 #define channel_read_any hear_read_any
 #define channel_read_ind hear_read_ind
 #define channel_offer hear_offer
 #define channel_take hear_take
+#define channel_question hear_question
 #include "programs/bulk.h"
 #include "programs/check.h"
 #include "programs/common.h"
@@ -161,6 +170,7 @@ GUEST(sink)
 GUEST(source)
 GUEST(gate)
 GUEST(expect)
+GUEST(asked)
 GUEST(hold)
 
 NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "guest.loopback", loopback_guest },
@@ -168,4 +178,5 @@ NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "guest.loopback", loopback_guest },
 	     { NFC_PROGRAM_ABI, 0, "guest.source", source_guest },
 	     { NFC_PROGRAM_ABI, 0, "guest.gate", gate_guest },
 	     { NFC_PROGRAM_ABI, 0, "guest.expect", expect_guest },
+	     { NFC_PROGRAM_ABI, 0, "guest.asked", asked_guest },
 	     { NFC_PROGRAM_ABI, 0, "guest.hold", hold_guest });
