@@ -35,7 +35,7 @@ type Bounds struct {
 // Waits are the methods of a device, and of what it gives, that gave away what only the device can give
 // back: only with its answer, or without the device, their outcome is known.
 var Waits = []string{
-	"Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd",
+	"Channel.Call", "Channel.Close", "Channel.ReceiveInd", "Channel.Send", "Channel.SendInd",
 	"Channel.SendIndFunc", "Device.Alloc", "HostWindow.Revoke", "Instance.Close", "Listener.Close", "Supervisor.Run",
 	"functions.Select", "functions.SelectDefault", "functions.Striped",
 	"functions.TrySend", "functions.TrySendInd",

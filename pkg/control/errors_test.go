@@ -43,6 +43,7 @@ var sentinels = map[string]error{
 	"nfcomms.ErrDMA":           nfcomms.ErrDMA,
 	"nfcomms.ErrAborted":       nfcomms.ErrAborted,
 	"nfcomms.ErrWithdrawn":     nfcomms.ErrWithdrawn,
+	"nfcomms.ErrUnanswered":    nfcomms.ErrUnanswered,
 	"nfcomms.ErrNotSubscribed": nfcomms.ErrNotSubscribed,
 	"nfcomms.ErrBusy":          nfcomms.ErrBusy,
 	"nfcomms.ErrNoProgram":     nfcomms.ErrNoProgram,

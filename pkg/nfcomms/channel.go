@@ -31,6 +31,8 @@ type Channel struct {
 	queue [2]queue
 	// countdowns say which calls are measured; nil until a tracer is there.
 	countdowns [callKinds]atomic.Pointer[countdown]
+	// answers has a token of the call that receives its answer as a message; nil until there was one.
+	answers atomic.Pointer[chan struct{}]
 	// receiveClosed: the d2h half was closed here.
 	receiveClosed atomic.Bool
 	// sendClosed: the h2d half was closed here.

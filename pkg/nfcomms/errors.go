@@ -36,6 +36,7 @@ const (
 	opCloseReceive   = "close receive"
 	opSend           = "send"
 	opReceive        = "receive"
+	opCall           = "call"
 	opSendInd        = "send transfer"
 	opReceiveInd     = "receive transfer"
 	opSendStriped    = "send striped"
@@ -83,6 +84,7 @@ var (
 	ErrFault         = bridge.ErrFault
 	ErrStalled       = bridge.ErrStalled
 	ErrCorrupt       = bridge.ErrCorrupt
+	ErrUnanswered    = bridge.ErrUnanswered
 	ErrScheme        = bridge.ErrScheme
 	ErrOption        = bridge.ErrOption
 	ErrLinkDown      = bridge.ErrLinkDown
@@ -110,6 +112,8 @@ type (
 	TransferError = bridge.TransferError
 	// WithdrawnError is an ErrWithdrawn with the context's error.
 	WithdrawnError = bridge.WithdrawnError
+	// UnansweredError is an ErrUnanswered with the context's error, or why the process did not answer.
+	UnansweredError = bridge.UnansweredError
 )
 
 // unlessEnded returns err, or the error of a context that has ended: that wins over arguments that
