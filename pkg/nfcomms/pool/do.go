@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -15,13 +16,8 @@ import (
 // ErrBusy if the queue is full. With ErrWithdrawn ctx ended. With ErrClosed the pool was closed.
 // With [nfcomms.ErrUnanswered] a process took in, or may have, and the caller has no answer.
 func (p *Pool) Do(ctx context.Context, in, out []byte) (n int, err error) {
-	err = p.do(ctx, exchange{
-		send: func(ctx context.Context, ch *nfcomms.Channel) error {
-			if p.o.Transfers || len(in) > nfcomms.MessageSize {
-				return ch.SendInd(ctx, in)
-			}
-			return ch.Send(ctx, in)
-		},
+	x := exchange{
+		send: func(ctx context.Context, ch *nfcomms.Channel) error { return ch.SendInd(ctx, in) },
 		receive: func(ctx context.Context, ch *nfcomms.Channel, answer nfcomms.Offer) (err error) {
 			switch {
 			case answer.Size > uint64(len(out)):
@@ -33,7 +29,14 @@ func (p *Pool) Do(ctx context.Context, in, out []byte) (n int, err error) {
 			}
 			return err
 		},
-	})
+	}
+	if !p.o.Transfers && len(in) <= nfcomms.MessageSize {
+		x.ask = func(ctx context.Context, ch *nfcomms.Channel) (err error) {
+			n, err = ch.Call(ctx, in, out)
+			return err
+		}
+	}
+	err = p.do(ctx, x)
 	return n, err
 }
 
@@ -46,7 +49,7 @@ func Call[In, Out any](ctx context.Context, p *Pool, in In) (out Out, err error)
 			return out, err
 		}
 	}
-	err = p.do(ctx, exchange{
+	x := exchange{
 		send: func(ctx context.Context, ch *nfcomms.Channel) error {
 			return nfcomms.ChanOf[In](ch).Send(ctx, in)
 		},
@@ -54,12 +57,26 @@ func Call[In, Out any](ctx context.Context, p *Pool, in In) (out Out, err error)
 			out, err = nfcomms.ChanOf[Out](ch).Receive(ctx)
 			return err
 		},
-	})
+	}
+	if isMessage[In]() && isMessage[Out]() {
+		x.ask = func(ctx context.Context, ch *nfcomms.Channel) (err error) {
+			out, err = nfcomms.CallOf[In, Out](ctx, ch, in)
+			return err
+		}
+	}
+	err = p.do(ctx, x)
 	return out, err
 }
 
-// exchange is the two steps of one.
+// isMessage reports whether values of a type are messages, all of one size.
+func isMessage[T any]() bool {
+	t := reflect.TypeFor[T]()
+	return t != reflect.TypeFor[[]byte]() && t.Size() <= nfcomms.MessageSize
+}
+
+// exchange is the two steps of one, or both in one: ask is nil where the input is a transfer.
 type exchange struct {
+	ask     func(context.Context, *nfcomms.Channel) error
 	send    func(context.Context, *nfcomms.Channel) error
 	receive func(context.Context, *nfcomms.Channel, nfcomms.Offer) error
 }
@@ -106,7 +123,13 @@ func (p *Pool) once(ctx context.Context, l *lane, x exchange) (again bool, err e
 	if err := l.quiet(); err != nil {
 		return true, err
 	}
-	if err := x.send(within, l.ch); err != nil {
+	if x.ask != nil {
+		err := x.ask(within, l.ch)
+		if !isMisfit(err) || !l.offers() {
+			after = afterCall(ctx, err)
+			return p.called(ctx, l, err)
+		} // else the answer, which does not fit there, is still to be taken
+	} else if err := x.send(within, l.ch); err != nil {
 		after = afterSend(ctx, err)
 		return p.mayRepeat(err), p.reason(ctx, err, isLoss(err))
 	}
@@ -124,6 +147,24 @@ func (p *Pool) once(ctx context.Context, l *lane, x exchange) (again bool, err e
 	return p.o.Idempotent && !isMisfit(err), p.reason(ctx, l.because(err), true)
 }
 
+// called returns how a question ended, whose answer is not offered.
+func (p *Pool) called(ctx context.Context, l *lane, err error) (again bool, _ error) {
+	var unanswered *nfcomms.UnansweredError
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.As(err, &unanswered):
+		cause := l.because(unanswered.Cause)
+		if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+			cause = &nfcomms.WithdrawnError{Cause: cause}
+		}
+		return p.o.Idempotent, p.reason(ctx, cause, true)
+	case isDropped(err):
+		return false, p.reason(ctx, err, true)
+	}
+	return p.mayRepeat(err), p.reason(ctx, err, isLoss(err))
+}
+
 // reason is the error of an exchange that failed. taken: a process may have taken the input.
 func (p *Pool) reason(ctx context.Context, err error, taken bool) error {
 	var withdrawn *nfcomms.WithdrawnError
@@ -139,7 +180,7 @@ func (p *Pool) reason(ctx context.Context, err error, taken bool) error {
 		err = fmt.Errorf("process did not answer in %v: %w", p.o.Timeout, nfcomms.ErrTargetTimeout)
 	}
 	if taken {
-		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+		return fmt.Errorf("%w: %w", nfcomms.ErrUnanswered, err)
 	}
 	return err
 }

@@ -76,6 +76,34 @@ func afterSend(ctx context.Context, err error) state {
 	}
 }
 
+// afterCall is the state of a process that was asked, and offers no answer.
+func afterCall(ctx context.Context, err error) state {
+	var unanswered *nfcomms.UnansweredError
+	switch {
+	case err == nil || isDropped(err):
+		return whole
+	case !errors.As(err, &unanswered):
+		return afterSend(ctx, err)
+	case ctx.Err() == nil:
+		return broken // it is late, or has ended
+	case unanswered.Late:
+		return owing
+	default:
+		return whole // it learns at its reply that nobody waits
+	}
+}
+
+// isDropped reports whether an error says that an answer which is taken did not suit the caller.
+func isDropped(err error) bool {
+	return errors.Is(err, nfcomms.ErrTooLarge) || errors.Is(err, nfcomms.ErrSizeMismatch)
+}
+
+// offers reports whether the process offers something now.
+func (l *lane) offers() bool {
+	ok, err := nfcomms.OfferCase(l.ch, nil).Try()
+	return ok && err == nil
+}
+
 // isLoss reports whether the outcome of a message is unknown after an error.
 func isLoss(err error) bool {
 	return errors.Is(err, nfcomms.ErrDeviceLost) || errors.Is(err, nfcomms.ErrFault)

@@ -3,7 +3,6 @@ package pool
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -38,9 +37,6 @@ type Options struct {
 	// Logger receives why processes were replaced. Nil discards it.
 	Logger *slog.Logger
 }
-
-// ErrUnanswered means that a process took the input, or may have, and that the caller has no answer.
-var ErrUnanswered = errors.New("the process may have taken the input, and its answer is missing")
 
 var errClosed = fmt.Errorf("pool %w", nfcomms.ErrClosed)
 

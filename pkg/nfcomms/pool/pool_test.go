@@ -104,7 +104,7 @@ func TestTransfers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Text", string(out[:n]))
 	_, err = Call[[4]byte, [8]byte](background(t), p, [4]byte{})
-	require.ErrorIs(t, err, ErrUnanswered)
+	require.ErrorIs(t, err, nfcomms.ErrUnanswered)
 	require.ErrorIs(t, err, nfcomms.ErrSizeMismatch)
 	echoes(t, p, "Next")
 }
@@ -137,12 +137,52 @@ func TestNextCallerGetsAWholeProcess(t *testing.T) {
 				before := p.Stats().Replaced
 				_, err := p.Do(background(t), c.in, c.out)
 				require.ErrorIs(t, err, c.want)
-				require.Equal(t, c.taken, errors.Is(err, ErrUnanswered), err)
+				require.Equal(t, c.taken, errors.Is(err, nfcomms.ErrUnanswered), err)
 				echoes(t, p, "Some text")
 				require.Equal(t, c.replaced, p.Stats().Replaced-before)
 			}
 		})
 	}
+}
+
+// TestQuestions: a process that answers by replies needs no late answer to be taken from it.
+func TestQuestions(t *testing.T) {
+	for name, c := range map[string]struct {
+		in, out  []byte
+		want     error
+		taken    bool
+		replaced uint64
+	}{
+		"crash":                   {[]byte("c"), nil, nfcomms.ErrClosed, true, 1},
+		"return":                  {[]byte("r"), nil, nfcomms.ErrClosed, true, 1},
+		"silence":                 {[]byte("h"), nil, nfcomms.ErrTargetTimeout, true, 1},
+		"deaf":                    {[]byte("d"), make([]byte, 1), nil, false, 1},
+		"no room":                 {[]byte("Text"), make([]byte, 3), nfcomms.ErrTooLarge, true, 0},
+		"a reply that is refused": {[]byte("t"), make([]byte, 1), nil, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, open(t, "sim:?beat=5ms"), Options{Timeout: time.Second, Program: nfcomms.Program{Argument: 1}})
+			_, err := p.Do(background(t), c.in, c.out)
+			require.ErrorIs(t, err, c.want)
+			require.Equal(t, c.taken, errors.Is(err, nfcomms.ErrUnanswered), err)
+			echoes(t, p, "Some text")
+			require.Equal(t, c.replaced, p.Stats().Replaced)
+		})
+	}
+	p := start(t, open(t, "sim:"), Options{Program: nfcomms.Program{Argument: 1}, Processes: 2})
+	for n := range 50 { // the caller of a process that waits leaves; another one lets it continue
+		ctx, cancel := context.WithTimeout(background(t), time.Duration(n)*20*time.Microsecond)
+		_, err := p.Do(ctx, []byte("x"), make([]byte, 1))
+		cancel()
+		require.True(t, err == nil || isWithdrawn(err) || errors.Is(err, nfcomms.ErrUnanswered), err)
+		_, err = Call[[2]uint64, uint32](background(t), p, [2]uint64{1, 2})
+		require.ErrorIs(t, err, nfcomms.ErrSizeMismatch)
+		v, err := Call[[2]uint64, [2]uint64](background(t), p, [2]uint64{1, uint64(n)})
+		require.NoError(t, err)
+		require.Equal(t, [2]uint64{1, uint64(n)}, v)
+	}
+	require.Zero(t, p.Stats().Replaced)
 }
 
 // inputs counts the inputs that processes took.
@@ -165,7 +205,7 @@ func begin(t testing.TB, ctx context.Context, p *Pool, in []byte) (left chan err
 
 // isWithdrawn reports whether an error is that of a call whose context ended before its input was taken.
 func isWithdrawn(err error) bool {
-	return errors.Is(err, nfcomms.ErrWithdrawn) && !errors.Is(err, ErrUnanswered)
+	return errors.Is(err, nfcomms.ErrWithdrawn) && !errors.Is(err, nfcomms.ErrUnanswered)
 }
 
 // TestCancel: a caller that cancels leaves before the answer, which is taken before the next caller
@@ -178,7 +218,7 @@ func TestCancel(t *testing.T) {
 		cancel()
 		err := <-left
 		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, ErrUnanswered)
+		require.ErrorIs(t, err, nfcomms.ErrUnanswered)
 		require.NotErrorIs(t, err, nfcomms.ErrWithdrawn)
 		_, err = p.Do(background(t), []byte("open"), make([]byte, 4))
 		require.NoError(t, err)
@@ -212,7 +252,7 @@ func TestQueue(t *testing.T) {
 	}
 	_, err := p.Do(background(t), []byte("x"), nil)
 	require.ErrorIs(t, err, nfcomms.ErrBusy)
-	require.NotErrorIs(t, err, ErrUnanswered)
+	require.NotErrorIs(t, err, nfcomms.ErrUnanswered)
 	require.EqualValues(t, 1, p.Stats().Refused)
 	require.NoError(t, p.Resize(2))
 	all.Wait()
@@ -236,7 +276,7 @@ func TestWaitingEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Zero(t, p.Stats().Waiting)
 	cancel()
-	require.ErrorIs(t, <-left, ErrUnanswered)
+	require.ErrorIs(t, <-left, nfcomms.ErrUnanswered)
 }
 
 // TestClose: callers that wait and exchanges under way end with ErrClosed; later ones, too.
@@ -253,7 +293,7 @@ func TestClose(t *testing.T) {
 	require.NoError(t, p.Close())
 	err := <-left
 	require.ErrorIs(t, err, nfcomms.ErrClosed)
-	require.ErrorIs(t, err, ErrUnanswered)
+	require.ErrorIs(t, err, nfcomms.ErrUnanswered)
 	require.ErrorIs(t, <-waits, nfcomms.ErrClosed)
 	_, err = p.Do(background(t), nil, nil)
 	require.ErrorIs(t, err, nfcomms.ErrClosed)

@@ -34,7 +34,7 @@ func (o *outcome) ask(ctx context.Context, p *Pool, mood byte, number uint64, lo
 		o.right.Add(1)
 	case err == nil:
 		o.wrong.Add(1)
-	case errors.Is(err, ErrUnanswered):
+	case errors.Is(err, nfcomms.ErrUnanswered):
 		o.unanswered.Add(1)
 	default:
 		o.untaken.Add(1)
@@ -103,7 +103,7 @@ func TestReset(t *testing.T) {
 		left := begin(t, background(t), p, []byte("wait"))
 		require.NoError(t, dev.Reset(background(t)))
 		err := <-left
-		require.ErrorIs(t, err, ErrUnanswered)
+		require.ErrorIs(t, err, nfcomms.ErrUnanswered)
 		require.ErrorIs(t, err, nfcomms.ErrDeviceLost)
 	}
 }
@@ -137,7 +137,7 @@ func TestIdempotent(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-left)
 	_, err = p.Do(background(t), []byte("crash"), nil)
-	require.ErrorIs(t, err, ErrUnanswered)
+	require.ErrorIs(t, err, nfcomms.ErrUnanswered)
 	require.ErrorIs(t, err, nfcomms.ErrClosed)
 	echoes(t, p, "Next")
 	require.Eventually(t, func() bool { return p.Stats().Replaced == 3 }, time.Minute, time.Millisecond, "attempts are bounded")

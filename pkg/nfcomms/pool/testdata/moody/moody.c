@@ -4,6 +4,7 @@
  *	c crashes, r returns, h is silent until it is stopped, each before the answer;
  *	d is deaf after the answer; t answers twice; b answers with two MiB;
  *	w waits for an o, which another process gets.
+ * With the argument 1 it answers messages by replies.
  */
 #include "nfc_fw.h"
 
@@ -13,13 +14,18 @@ static uint32_t opened; /* how many o arrived, over all processes */
 static uint32_t waited;
 
 /* Returns the length of the next input, which is at text; a transfer is at address, too. */
-static int take(struct nfc_channel *ch, char *text, uint64_t address,
-		uint64_t *moved)
+static int take(struct nfc_process *self, struct nfc_channel *ch, char *text,
+		uint64_t address, uint64_t *moved)
 {
 	struct nfc_offer offer;
-	int n = channel_read_any(ch, text, NFC_PAYLOAD_SIZE, &offer);
+	int n = nfc_argument(self) ?
+			channel_question(ch, text, NFC_PAYLOAD_SIZE, 0, 0,
+					 &offer) :
+			channel_read_any(ch, text, NFC_PAYLOAD_SIZE, &offer);
 
 	*moved = 0;
+	if (n == -NFC_ETOOLARGE && offer.indirect)
+		n = 0;
 	if (n || !offer.indirect)
 		return n;
 	n = channel_read_ind(
@@ -37,11 +43,13 @@ static void wait_until_stopped(struct nfc_process *self)
 		nfc_sleep(self, NAP);
 }
 
-static int answer(struct nfc_channel *ch, const char *text, int n,
-		  uint64_t address, uint64_t moved)
+static int answer(struct nfc_process *self, struct nfc_channel *ch,
+		  const char *text, int n, uint64_t address, uint64_t moved)
 {
 	if (moved)
 		return channel_write_ind(ch, address, moved);
+	if (nfc_argument(self))
+		return channel_reply(ch, text, (size_t)n);
 	return channel_write(ch, text, (size_t)n);
 }
 
@@ -81,7 +89,7 @@ static void moody_main(struct nfc_process *self)
 	int n = address ? 0 : -NFC_ESTOPPED;
 
 	while (n != -NFC_ESTOPPED) {
-		n = take(ch, text, address, &moved);
+		n = take(self, ch, text, address, &moved);
 		if (n < 0)
 			continue;
 		mood = n == 0 ? 0 :
@@ -91,9 +99,9 @@ static void moody_main(struct nfc_process *self)
 			return;
 		if (mood == 'b')
 			moved = MOST;
-		n = answer(ch, text, n, address, moved);
+		n = answer(self, ch, text, n, address, moved);
 		if (mood == 't' && !n)
-			n = answer(ch, text, (int)moved, address, moved);
+			n = answer(self, ch, text, (int)moved, address, moved);
 		if (mood == 'd')
 			wait_until_stopped(self);
 	}
