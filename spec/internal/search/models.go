@@ -49,6 +49,7 @@ func host(d abi.Direction, s proto.State, in proto.Input, change func(*proto.Row
 func Models() []Model {
 	return []Model{
 		{Name: "direct", File: "direct", Full: []string{"K=3", "SLOTS=3"}, Broken: directBroken()},
+		{Name: "call", File: "call", Full: []string{"K=4", "SLOTS=3"}, Broken: callBroken()},
 		{Name: "parking", File: "parking", Full: []string{"CHANNELS=5", "MANAGERS=3"}, Broken: parkingBroken()},
 		{Name: "doorbell of a host that calls", File: "doorbell", Full: []string{"MESSAGES=4"}, Broken: doorbellBroken()},
 		{
@@ -86,6 +87,28 @@ func directBroken() []Broken {
 		{
 			Name:   "a device that refuses what was taken",
 			Device: device(abi.D2H, proto.DeviceMessage, proto.HearAccept, func(r *proto.DeviceRow) { r.Return = proto.Fails }),
+		},
+	}
+}
+
+func callBroken() []Broken {
+	return []Broken{
+		{Name: "a withdraw that does not wait for its answer", Defines: []string{"ONEWAY"}},
+		{
+			Name:   "a device that gives a question up and keeps it",
+			Device: device(abi.H2D, proto.DeviceTaken, proto.HearWithdraw, func(r *proto.DeviceRow) { r.Next = proto.DeviceTaken }),
+		},
+		{
+			Name:   "a device that gives back what a process has",
+			Device: device(abi.H2D, proto.DeviceTaken, proto.HearWithdraw, func(r *proto.DeviceRow) { r.Put = proto.PutBack }),
+		},
+		{
+			Name:   "a read that leaves a question behind",
+			Device: device(abi.H2D, proto.DeviceTaken, proto.Read, func(r *proto.DeviceRow) { r.Put = proto.PutNothing }),
+		},
+		{
+			Name: "a host that takes an acknowledgement for the answer",
+			Host: host(abi.H2D, proto.StateCalled, proto.TakeUnanswered, func(r *proto.Row) { r.Event = proto.EventAnswered }),
 		},
 	}
 }

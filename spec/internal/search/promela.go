@@ -49,8 +49,8 @@ type transition struct {
 func HostPromela(rows []proto.Row) string {
 	var b strings.Builder
 	b.WriteString("/* The host's rows of internal/proto. Generated. */\n")
-	define(&b, "H_", proto.StatePosted+1)
-	define(&b, "E_", proto.EventAsked+1)
+	define(&b, "H_", proto.StateCalled+1)
+	define(&b, "E_", proto.EventUnanswered+1)
 	b.WriteString("#define E_never 99\n#define M_recall 1\n#define M_held 2\n#define M_closed 4\n#define M_accepted 8\n")
 	var list []transition
 	for _, r := range rows {
@@ -77,8 +77,8 @@ func HostPromela(rows []proto.Row) string {
 func DevicePromela(rows []proto.DeviceRow) string {
 	var b strings.Builder
 	b.WriteString("/* The device's rows of internal/proto. Generated. */\n")
-	define(&b, "D_", proto.DeviceCommit+1)
-	define(&b, "P_", proto.PutAsk+1)
+	define(&b, "D_", proto.DeviceTaken+1)
+	define(&b, "P_", proto.PutAnswer+1)
 	b.WriteString("#define P_nothing 0\n#define P_dropped 99\n#define R_stays 0\n#define R_succeeds 1\n#define R_fails 2\n")
 	for i, n := range []string{"listed", "pages", "ending", "aborted", "posted", "due", "shut", "notice", "closed"} {
 		fmt.Fprintf(&b, "#define N_%s %d\n", n, 1<<i)
