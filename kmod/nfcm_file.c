@@ -310,11 +310,6 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 	return copy_to_user(arg, from, size) ? -EFAULT : 0;
 }
 
-/* Features that were added after the first version. */
-static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF |
-			    NFCOMMS_FEATURE_EVENTFD |
-			    NFCOMMS_FEATURE_BUSY_POLL | NFCOMMS_FEATURE_EPOCH;
-
 static long ioc_info(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_info info = {};
@@ -345,7 +340,6 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 	info.vectors = file->dev->vectors;
 	info.max_operations = READ_ONCE(file->dev->limits.max_operations);
 	info.max_transfer = l->max_transfer;
-	info.features = features;
 	info.memlock_limit = capable(CAP_IPC_LOCK) ? U64_MAX :
 						     rlimit(RLIMIT_MEMLOCK);
 	info.memlock_used = (u64)atomic64_read(&current->mm->pinned_vm)

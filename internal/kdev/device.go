@@ -33,7 +33,6 @@ type Device struct {
 	log   *logqueue.Queue
 	info  atomic.Pointer[bridge.Info]
 	board *bridge.Board // but for its vectors; nil: it is none
-	adds  atomic.Uint64 // what the module has beside the first version: uapi.FeatureRegions …
 	base  uapi.Health   // counters at Open
 
 	regions region.Table
@@ -212,7 +211,6 @@ func (d *Device) readInfo() error {
 		return fmt.Errorf("the module speaks interface %d.%d, this program %d.%d: %w",
 			i.UAPI>>16, i.UAPI&0xffff, uapi.UAPIMajor, uapi.UAPIMinor, bridge.ErrABI)
 	}
-	d.adds.Store(i.Features)
 	version, _, _ := bytes.Cut(i.Driver[:], []byte{0})
 	d.info.Store(&bridge.Info{
 		Address: d.where.address, Driver: "dev", DriverVersion: string(version), Major: int(i.ABI >> 16), Minor: int(i.ABI & 0xffff),
@@ -237,7 +235,7 @@ func (d *Device) Info() bridge.Info {
 
 // begin returns why a call with a context should not start; a context that has
 // ended wins over everything else. That its epoch has not ended the module checks
-// once more: another file may reset the device. An older module does not.
+// once more: another file may reset the device.
 func (d *Device) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
@@ -283,9 +281,7 @@ func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take f
 	o := d.ops.get(opcode, 0, 0, nil)
 	defer d.ops.put(o)
 	fill(o)
-	if d.adds.Load()&uapi.FeatureEpoch != 0 {
-		o.raw.Epoch = bridge.EpochOf(ctx)
-	}
+	o.raw.Epoch = bridge.EpochOf(ctx)
 	if o.raw.Address != 0 {
 		d.sub.alone(o)
 	} else {

@@ -11,8 +11,7 @@ import (
 
 var _ bridge.Importer = (*Device)(nil)
 
-// registrar registers memory with the module. One that has no regions pins the memory of
-// each transfer, also where it is a region's here.
+// registrar registers memory with the module.
 type registrar struct{ d *Device }
 
 // offsetBits are those of an offset in a region. The table of regions has one number for a
@@ -24,12 +23,8 @@ func split(at uint64) (handle uint32, offset uint64) {
 	return uint32(at >> offsetBits), at & (1<<offsetBits - 1)
 }
 
-// Map has the module pin and map memory, and returns the place of its first byte; 0 where the
-// module has no regions.
+// Map has the module pin and map memory, and returns the place of its first byte.
 func (r registrar) Map(data []byte) (uint64, error) {
-	if r.d.adds.Load()&uapi.FeatureRegions == 0 {
-		return 0, nil
-	}
 	address := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
 	return r.d.register(uapi.Register{Address: address, Length: uint64(len(data))})
 }
@@ -37,9 +32,7 @@ func (r registrar) Map(data []byte) (uint64, error) {
 // Unmap ends what Map began. The module may have done so: when the memory was unmapped.
 func (r registrar) Unmap(at, _ uint64) {
 	var u uapi.Unregister
-	if u.Region, _ = split(at); u.Region == 0 {
-		return
-	}
+	u.Region, _ = split(at)
 	u.Size = uint32(unsafe.Sizeof(u))
 	_ = r.d.k.ioctl(uapi.IOCUnregister, unsafe.Pointer(&u))
 }
@@ -58,6 +51,8 @@ func (d *Device) registerErr(u *uapi.Register, errno syscall.Errno) error {
 	switch errno {
 	case syscall.ENODEV:
 		return errRemoved
+	case syscall.EOPNOTSUPP:
+		return fmt.Errorf("the module imports no memory: %w", bridge.ErrNotSupported)
 	case syscall.ENOMEM:
 		return d.limitErr(u.Length, errno)
 	case syscall.ENOSPC:
@@ -93,9 +88,6 @@ func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.
 
 // Import makes a region of a dma-buf. See bridge.Importer.
 func (d *Device) Import(fd int) (bridge.Region, error) {
-	if d.adds.Load()&uapi.FeatureDMABuf == 0 {
-		return nil, fmt.Errorf("the module imports no memory: %w", bridge.ErrNotSupported)
-	}
 	mem, free, err := window(fd)
 	if err != nil {
 		return nil, err

@@ -18,12 +18,11 @@ import (
 // registry is a module that answers what a test says to those who register memory.
 type registry struct {
 	over
-	features uint64
-	answer   syscall.Errno
-	limit    uint64 // of locked memory
-	got      []uapi.Register
-	ended    []uint32
-	moved    []uapi.Op // the first of each submission
+	answer syscall.Errno
+	limit  uint64 // of locked memory
+	got    []uapi.Register
+	ended  []uint32
+	moved  []uapi.Op // the first of each submission
 }
 
 func (r *registry) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
@@ -42,14 +41,14 @@ func (r *registry) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno 
 	errno := r.over.ioctl(number, argument)
 	if number == uapi.IOCInfo && errno == 0 {
 		i := (*uapi.Info)(argument)
-		i.Features, i.MemlockLimit, i.MemlockUsed = r.features, r.limit, 4096
+		i.MemlockLimit, i.MemlockUsed = r.limit, 4096
 	}
 	return errno
 }
 
-func newRegistry(t *testing.T, features uint64) (*registry, *Device) {
+func newRegistry(t *testing.T) (*registry, *Device) {
 	t.Helper()
-	r := &registry{over: over{newModule(t).open()}, features: features, limit: 1 << 20}
+	r := &registry{over: over{newModule(t).open()}, limit: 1 << 20}
 	dev := openOn(t, r, "")
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	return r, dev
@@ -57,7 +56,7 @@ func newRegistry(t *testing.T, features uint64) (*registry, *Device) {
 
 // TestRegister: what becomes a region is the module's to pin, and given back with it.
 func TestRegister(t *testing.T) {
-	r, dev := newRegistry(t, uapi.FeatureRegions)
+	r, dev := newRegistry(t)
 	mem := make([]byte, 100)
 	at := uint64(uintptr(unsafe.Pointer(&mem[0])))
 	region, err := dev.Register(mem)
@@ -70,7 +69,7 @@ func TestRegister(t *testing.T) {
 
 // TestTransfersNameTheRegion: by its handle and an offset; other memory by its address.
 func TestTransfersNameTheRegion(t *testing.T) {
-	r, dev := newRegistry(t, uapi.FeatureRegions)
+	r, dev := newRegistry(t)
 	ch, ctx := target(t, dev, "sink"), patience(t)
 	_, err := dev.Alloc(100)
 	require.NoError(t, err)
@@ -85,20 +84,9 @@ func TestTransfersNameTheRegion(t *testing.T) {
 	require.NotZero(t, last.Address)
 }
 
-// TestRegisterOnAnOlderModule: it has no regions, and pins what moves.
-func TestRegisterOnAnOlderModule(t *testing.T) {
-	r, dev := newRegistry(t, 0)
-	region, err := dev.Alloc(100)
-	require.NoError(t, err)
-	require.NoError(t, region.Close())
-	require.Empty(t, r.got)
-	_, err = dev.Import(0)
-	require.ErrorIs(t, err, bridge.ErrNotSupported)
-}
-
 // TestRegisterRefused: each errno of the module is one error, and no region is left.
 func TestRegisterRefused(t *testing.T) {
-	r, dev := newRegistry(t, uapi.FeatureRegions)
+	r, dev := newRegistry(t)
 	for errno, want := range map[syscall.Errno]error{
 		syscall.EFAULT: bridge.ErrDMA, syscall.EIO: bridge.ErrDMA,
 		syscall.ENOSPC: bridge.ErrNoMemory, syscall.ENOMEM: bridge.ErrNoMemory,
@@ -119,7 +107,7 @@ func TestRegisterRefused(t *testing.T) {
 // TestImport: a dma-buf is a region by its descriptor, under addresses that show its bytes.
 func TestImport(t *testing.T) {
 	const size = 3 * abi.PageSize
-	r, dev := newRegistry(t, uapi.FeatureRegions|uapi.FeatureDMABuf)
+	r, dev := newRegistry(t)
 	fd, err := unix.MemfdCreate("buffer", unix.MFD_CLOEXEC)
 	require.NoError(t, err)
 	defer unix.Close(fd)
@@ -140,7 +128,7 @@ func TestImport(t *testing.T) {
 
 // TestImportOfNoBuffer: a file that is no dma-buf is refused, by the library or the module.
 func TestImportOfNoBuffer(t *testing.T) {
-	r, dev := newRegistry(t, uapi.FeatureRegions|uapi.FeatureDMABuf)
+	r, dev := newRegistry(t)
 	var way [2]int
 	require.NoError(t, unix.Pipe2(way[:], unix.O_CLOEXEC))
 	defer unix.Close(way[0])
@@ -156,6 +144,9 @@ func TestImportOfNoBuffer(t *testing.T) {
 	_, err = dev.Import(fd)
 	require.ErrorIs(t, err, bridge.ErrInvalid, "of no bytes")
 	require.NoError(t, unix.Ftruncate(fd, 4096))
+	r.answer = syscall.EOPNOTSUPP
+	_, err = dev.Import(fd)
+	require.ErrorIs(t, err, bridge.ErrNotSupported, "a module in a process imports none")
 	r.answer = syscall.EINVAL
 	_, err = dev.Import(fd)
 	require.ErrorIs(t, err, bridge.ErrInvalid)

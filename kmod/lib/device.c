@@ -191,16 +191,9 @@ static int busy_poll(const struct nfcomms_dev *dev, uint32_t us)
 		.completion_size = sizeof(struct nfcomms_completion),
 		.busy_poll_us = us,
 	};
-	struct nfcomms_info info;
-	int rc;
 
 	if (!us)
 		return 0;
-	rc = read_info(dev, &info);
-	if (rc)
-		return rc;
-	if (!(info.features & NFCOMMS_FEATURE_BUSY_POLL))
-		return -EOPNOTSUPP;
 	return device_ioctl(dev, NFCOMMS_IOC_SETUP, &setup);
 }
 

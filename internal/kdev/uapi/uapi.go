@@ -53,16 +53,6 @@ const (
 	StatusCount        = 22
 )
 
-// Features that a module may lack (enum nfcomms_features).
-const (
-	FeatureRegions  = 1 << 0 // IOCRegister, IOCUnregister
-	FeatureDMABuf   = 1 << 1 // … with RegionDMABuf as well
-	FeatureUring    = 1 << 2 // never set; the bit stays reserved
-	FeatureEventfd  = 1 << 3 // IOCEventfd
-	FeatureBusyPoll = 1 << 4 // Setup.BusyPollUS
-	FeatureEpoch    = 1 << 5 // Op.Epoch
-)
-
 // Info describes the device.
 type Info struct {
 	_             structs.HostLayout
@@ -86,8 +76,7 @@ type Info struct {
 	MemlockLimit  uint64 // bytes this process may pin; all ones: no limit
 	MemlockUsed   uint64 // bytes it has pinned
 	Driver        [24]byte
-	Features      uint64 // FeatureRegions …
-	Rsvd          [3]uint64
+	Rsvd          [4]uint64
 }
 
 // State is the state of the device (enum nfcomms_state).

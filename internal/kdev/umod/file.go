@@ -239,7 +239,6 @@ func (f *File) info(i *uapi.Info) syscall.Errno {
 		Contexts: uint32(d.Contexts), Capabilities: capabilities, Vectors: 1,
 		MaxOperations: uint32(f.module.options.MaxOperations), MaxTransfer: d.MaxTransfer,
 		MemlockLimit: ^uint64(0), // nothing is pinned
-		Features:     uapi.FeatureRegions | uapi.FeatureBusyPoll | uapi.FeatureEpoch,
 	}
 	copy(i.Driver[:len(i.Driver)-1], d.Driver)
 	return 0

@@ -192,17 +192,6 @@ static const struct flaw setup_flaws[] = {
 	{ "last reserved", FIELD(nfcomms_setup, rsvd[3]), 1, EINVAL },
 };
 
-/* A bit that modules of before set, of which programs must not be misled. */
-CASE(a_feature_that_is_gone)
-{
-	struct nfcomms_info info = { .size = sizeof(info) };
-	int fd = client();
-
-	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
-	CHECK_EQ(info.features & NFCOMMS_FEATURE_URING, 0);
-	close(fd);
-}
-
 CASE(wrong_setups)
 {
 	struct bench b = setup();

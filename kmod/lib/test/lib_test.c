@@ -152,10 +152,6 @@ CASE(busy_poll)
 	struct nfcomms_dev *dev = NULL;
 
 	fake_reset();
-	CHECK_EQ(nfcomms_open("dev:0?busy-poll=20us", &dev), -EOPNOTSUPP);
-	CHECK(!dev);
-	CHECK_EQ(fake.closes, 1);
-	fake.info.features = NFCOMMS_FEATURE_BUSY_POLL;
 	CHECK_EQ(nfcomms_open("/dev/x?busy-poll=10000us", &dev), 0);
 	CHECK(!strcmp(fake.path, "/dev/x"));
 	CHECK_EQ(fake.setup.size, sizeof(fake.setup));
@@ -164,7 +160,6 @@ CASE(busy_poll)
 	CHECK(!fake.setup.flags);
 	nfcomms_close(dev);
 	fake_reset();
-	fake.info.features = NFCOMMS_FEATURE_BUSY_POLL;
 	fake.fail = EPERM;
 	CHECK_EQ(nfcomms_open("0?busy-poll=1us", &dev), -EPERM);
 	CHECK_EQ(fake.closes, 1);

@@ -103,24 +103,6 @@ enum nfcomms_status {
 };
 
 /**
- * enum nfcomms_features - what a module may lack.
- * @NFCOMMS_FEATURE_REGIONS: NFCOMMS_IOC_REGISTER and NFCOMMS_IOC_UNREGISTER
- * @NFCOMMS_FEATURE_DMA_BUF: with NFCOMMS_REGION_DMA_BUF as well
- * @NFCOMMS_FEATURE_URING: never set; modules of before set it. The bit stays reserved
- * @NFCOMMS_FEATURE_EVENTFD: NFCOMMS_IOC_EVENTFD
- * @NFCOMMS_FEATURE_BUSY_POLL: nfcomms_setup.busy_poll_us
- * @NFCOMMS_FEATURE_EPOCH: nfcomms_op.epoch
- */
-enum nfcomms_features {
-	NFCOMMS_FEATURE_REGIONS = 1 << 0,
-	NFCOMMS_FEATURE_DMA_BUF = 1 << 1,
-	NFCOMMS_FEATURE_URING = 1 << 2,
-	NFCOMMS_FEATURE_EVENTFD = 1 << 3,
-	NFCOMMS_FEATURE_BUSY_POLL = 1 << 4,
-	NFCOMMS_FEATURE_EPOCH = 1 << 5,
-};
-
-/**
  * struct nfcomms_info - what the device is. Out.
  * @size: in: sizeof(struct nfcomms_info)
  * @uapi: NFCOMMS_UAPI_MAJOR << 16 | NFCOMMS_UAPI_MINOR
@@ -142,7 +124,6 @@ enum nfcomms_features {
  * @memlock_limit: bytes this process may pin; ~0: no limit
  * @memlock_used: bytes it has pinned now
  * @driver: version of the module, NUL-terminated
- * @features: enum nfcomms_features: what a module may lack
  * @rsvd: zero
  */
 struct nfcomms_info {
@@ -166,8 +147,7 @@ struct nfcomms_info {
 	__u64 memlock_limit;
 	__u64 memlock_used;
 	__u8 driver[24];
-	__u64 features;
-	__u64 rsvd[3];
+	__u64 rsvd[4];
 };
 
 /* The state of the device, for nfcomms_health.state. */
@@ -557,7 +537,7 @@ struct nfcomms_call {
  * @completion_size: sizeof(struct nfcomms_completion): the size of the records
  *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. In a
  *	larger one the fields that the module does not know are zero
- * @busy_poll_us: with NFCOMMS_FEATURE_BUSY_POLL: microseconds, 0..10000, that a CALL,
+ * @busy_poll_us: microseconds, 0..10000, that a CALL,
  *	and a read(2) that finds nothing, look at the rings themselves before they sleep
  *	or return EAGAIN; 0 before this. The device's busy_poll_max bounds it. They look
  *	for less while others need the processor, and not at all where nothing is in
