@@ -254,6 +254,7 @@ void nfcm_file_report(struct nfcm_op *op)
 	struct nfcm_file *file = op->file;
 	bool keep = !op->called;
 
+	nfcm_op_stamp(op, &op->stamps.completed_ns);
 	if (op->opcode != NFCOMMS_OP_RECEIVE &&
 	    (op->opcode != NFCOMMS_OP_CONTROL || op->c.status || op->c.error))
 		memset(op->c.payload, 0, sizeof(op->c.payload));

@@ -72,6 +72,7 @@ static bool offer_message(struct nfcm_half *half)
 		if (!nfcm_mailbox_put(mailbox, &message, NFCM_ROOM_NORMAL))
 			return false;
 		nfcm_half_act(half, NFCM_PUT_MESSAGE);
+		nfcm_op_stamp(op, &op->stamps.put_ns);
 		return true;
 	}
 	/* The device answers exactly one of the two. */
@@ -85,6 +86,7 @@ static bool offer_message(struct nfcm_half *half)
 	}
 	nfcm_half_act(half, NFCM_PUT_MESSAGE);
 	nfcm_half_act(half, NFCM_PUT_WITHDRAW);
+	nfcm_op_stamp(op, &op->stamps.put_ns);
 	nfcm_escalation_start(&half->escalation, half->ch);
 	return true;
 }

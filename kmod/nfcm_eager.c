@@ -48,6 +48,7 @@ bool nfcm_eager_put(struct nfcm_half *half, u64 id, u64 timeout_ns)
 		return false;
 	}
 	WARN_ON_ONCE(!nfcm_core_eager(half->core, op->length));
+	nfcm_op_stamp(op, &op->stamps.put_ns);
 	return true;
 }
 

@@ -80,9 +80,9 @@ static int await(struct nfcm_file *file, bool nowait)
 /* Copy a completion as a record of this size; false if it could not be written. */
 static bool give(const struct nfcm_op *op, size_t size, struct iov_iter *to)
 {
-	size_t n = min(size, sizeof(op->c));
+	size_t n = min(size, sizeof(op->record));
 
-	return copy_to_iter(&op->c, n, to) == n &&
+	return copy_to_iter(&op->record, n, to) == n &&
 	       iov_iter_zero(size - n, to) == size - n;
 }
 

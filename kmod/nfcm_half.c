@@ -59,8 +59,11 @@ void nfcm_half_take(struct nfcm_half *half, struct nfcm_op *op)
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->op = op;
 	half->told = ktime_get_coarse();
-	if (op)
-		op->place = NFCM_PLACE_HALF;
+	if (!op)
+		return;
+	op->place = NFCM_PLACE_HALF;
+	if (half->core->direction == NFC_H2D)
+		nfcm_op_stamp(op, &op->stamps.ready_ns);
 }
 
 /* Describe the state of a half and its queue. */
@@ -228,6 +231,8 @@ static bool put_pending(struct nfcm_half *half)
 		return false;
 	}
 	half->pending = 0;
+	if (half->op && (type == NFC_TYPE_FIN || type == NFC_TYPE_ACK))
+		nfcm_op_stamp(half->op, &half->op->stamps.put_ns);
 	half->escalation.asked = nfcm_half_mailbox(half)->tail;
 	nfcm_half_act(half, input_of(half->core, type));
 	if (type == NFC_TYPE_ERROR)
@@ -508,6 +513,26 @@ static void withdrawn(struct nfcm_half *half)
 	nfcm_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
 }
 
+/* A message of the device came that the caller wants to know the times of. */
+static void stamp_message(struct nfcm_op *op, const struct nfcm_outcome *out)
+{
+	const struct nfcm_record *r = &out->record;
+
+	if (out->event == NFCM_EVENT_OFFER) {
+		nfcm_op_stamp(op, &op->stamps.ready_ns);
+		return;
+	}
+	op->stamps.answered_ns = 0; /* that of the last one counts */
+	nfcm_op_stamp(op, &op->stamps.answered_ns);
+	if (!r->transaction) /* it is no record */
+		return;
+	op->stamps.began_ns = r->began;
+	if (r->state == NFC_STATE_READY)
+		op->stamps.met_ns = r->now;
+	else
+		op->stamps.done_ns = r->now;
+}
+
 /* Act on what a message means for this half. */
 void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 {
@@ -516,6 +541,8 @@ void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->idle_ms = 0;
 	half->told = ktime_get_coarse();
+	if (op && op->flags & NFCOMMS_STAMPED)
+		stamp_message(op, out);
 	switch (out->event) {
 	case NFCM_EVENT_DELIVERED:
 	case NFCM_EVENT_REFUSED:

@@ -120,7 +120,13 @@ struct nfcm_op {
 	ktime_t deadline; /* of the offer, if timeout_ns is not 0 */
 	struct completion done;
 	struct nfcm_pins pins;
-	struct nfcomms_completion c; /* payload: also what is sent */
+	union { /* the record that is read */
+		struct {
+			struct nfcomms_completion c; /* payload: also what is sent */
+			struct nfcomms_stamps stamps;
+		};
+		struct nfcomms_record record;
+	};
 };
 
 /* One mailbox: a pair of rings. */
@@ -359,6 +365,13 @@ static inline void nfcm_assert_left(const struct list_head *list)
 static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
 {
 	atomic64_add(n, &dev->count[c]);
+}
+
+/* The caller asks when this is done: it is now, for the first time. */
+static inline void nfcm_op_stamp(const struct nfcm_op *op, u64 *stamp)
+{
+	if (op->flags & NFCOMMS_STAMPED && !*stamp)
+		*stamp = ktime_get_ns();
 }
 
 /* Is the operation for the control channel? */

@@ -110,9 +110,10 @@ static int make_shared(void)
 	nfcm_op_cache = kmem_cache_create_usercopy("nfcomms_op",
 						   sizeof(struct nfcm_op), 0,
 						   SLAB_ACCOUNT,
-						   offsetof(struct nfcm_op, c),
+						   offsetof(struct nfcm_op,
+							    record),
 						   sizeof_field(struct nfcm_op,
-								c),
+								record),
 						   NULL);
 	nfcm_slow_wq = alloc_workqueue("nfcomms_slow", WQ_UNBOUND, 0);
 	nfcm_wq = alloc_workqueue("nfcomms", WQ_UNBOUND | WQ_HIGHPRI, 0);

@@ -12,7 +12,9 @@
 
 /* Sizes and statuses are part of the interface, whatever becomes of the structures. */
 static_assert(sizeof(struct nfcomms_op) >= NFCOMMS_OP_SIZE_FIRST);
-static_assert(sizeof(struct nfcomms_completion) >= NFCOMMS_COMPLETION_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_completion) == NFCOMMS_COMPLETION_SIZE_FIRST);
+static_assert(offsetof(struct nfcomms_record, stamps) ==
+	      NFCOMMS_COMPLETION_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_submit) >= NFCOMMS_SUBMIT_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_call) >= NFCOMMS_CALL_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_cancel) >= NFCOMMS_CANCEL_SIZE_FIRST);
@@ -43,22 +45,22 @@ struct rule {
 	bool channel, address, timeout, payload, target;
 };
 
+/* Flags of what moves bytes. */
+enum { MOVES = NFCOMMS_NOWAIT | NFCOMMS_HOLD | NFCOMMS_STAMPED };
+
 static const struct rule rules[NFCOMMS_OP_COUNT] = {
 	[NFCOMMS_OP_SUBSCRIBE] = { .target = true },
 	[NFCOMMS_OP_CLOSE] = { .channel = true,
 			       .flags = NFCOMMS_H2D | NFCOMMS_D2H },
-	[NFCOMMS_OP_SEND] = { .channel = true,
-			      .payload = true,
-			      .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
-	[NFCOMMS_OP_RECEIVE] = { .channel = true,
-				 .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_SEND] = { .channel = true, .payload = true, .flags = MOVES },
+	[NFCOMMS_OP_RECEIVE] = { .channel = true, .flags = MOVES },
 	[NFCOMMS_OP_SEND_IND] = { .channel = true,
 				  .address = true,
 				  .timeout = true,
-				  .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+				  .flags = MOVES },
 	[NFCOMMS_OP_RECEIVE_IND] = { .channel = true,
 				     .address = true,
-				     .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+				     .flags = MOVES },
 	[NFCOMMS_OP_NEXT] = { .channel = true, .flags = NFCOMMS_NOWAIT },
 	[NFCOMMS_OP_ARM] = { .channel = true,
 			     .flags = NFCOMMS_H2D | NFCOMMS_D2H | NFCOMMS_HOLD },
@@ -78,6 +80,7 @@ static int check_opcode(const struct nfcomms_op *in)
 {
 	u16 halves = in->flags & (NFCOMMS_H2D | NFCOMMS_D2H);
 	bool holds = in->flags & NFCOMMS_HOLD && !(in->flags & NFCOMMS_NOWAIT);
+	bool tries = in->flags & (NFCOMMS_HOLD | NFCOMMS_NOWAIT);
 
 	switch (in->opcode) {
 	case NFCOMMS_OP_SEND:
@@ -91,7 +94,7 @@ static int check_opcode(const struct nfcomms_op *in)
 	case NFCOMMS_OP_CLOSE:
 		return halves && !in->length ? 0 : -EINVAL;
 	case NFCOMMS_OP_SEND_IND: /* no time, or some */
-		return in->flags && (holds || in->timeout_ns) ? -EINVAL : 0;
+		return holds || (tries && in->timeout_ns) ? -EINVAL : 0;
 	case NFCOMMS_OP_ARM: /* one half, and a place only among sends */
 		if (!halves || halves & (halves - 1) || in->length)
 			return -EINVAL;
@@ -259,6 +262,7 @@ static void submit_begin(struct nfcm_file *file, struct nfcm_op *op,
 	int rc = 0;
 
 	trace_nfcomms_submit(op);
+	nfcm_op_stamp(op, &op->stamps.taken_ns);
 	if (is_transfer(op->opcode))
 		rc = nfcm_pins_init(op, in,
 				    op->opcode == NFCOMMS_OP_RECEIVE_IND);
@@ -410,9 +414,9 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	rc = wait_called(op, &interrupted);
 	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
 		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */
-	if (!rc &&
-	    copy_to_user(u64_to_user_ptr(call.completion), &op->c,
-			 min_t(size_t, call.completion_size, sizeof(op->c))))
+	if (!rc && copy_to_user(u64_to_user_ptr(call.completion), &op->record,
+				min_t(size_t, call.completion_size,
+				      sizeof(op->record))))
 		rc = -EFAULT;
 	nfcm_op_put(op);
 	return rc;

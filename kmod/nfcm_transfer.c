@@ -22,6 +22,7 @@ static void sent(struct nfcm_half *half, u64 end)
 {
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_ledger_sent(&half->core->ledger, end);
+	nfcm_op_stamp(half->op, &half->op->stamps.put_ns);
 	half->ch->lists++;
 	nfcm_count(half->ch->epoch->dev, NFCM_COUNT_LISTS, 1);
 }
@@ -82,6 +83,7 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 	}
 	WARN_ON_ONCE(!nfcm_core_transfer(core, op->length,
 					 half->ch->epoch->layout.window));
+	nfcm_op_stamp(op, &op->stamps.put_ns);
 	if (op->length)
 		sent(half, end);
 	return true;

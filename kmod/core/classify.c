@@ -233,6 +233,8 @@ static void decode(const struct nfc_slot *slot, struct nfcm_record *r)
 	r->status = le16_to_cpu(a.status);
 	r->fault_index = le32_to_cpu(a.fault_index);
 	r->direction = le32_to_cpu(a.direction);
+	r->began = le64_to_cpu(a.begin_ns);
+	r->now = le64_to_cpu(a.now_ns);
 }
 
 /* ACK, DONE, ERROR, ABORTED. */

@@ -48,6 +48,8 @@ struct nfcm_record {
 	u16 status;
 	u32 fault_index;
 	u32 direction;
+	u64 began; /* by the device's clock, which nobody believes */
+	u64 now;
 };
 
 /*

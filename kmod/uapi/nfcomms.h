@@ -31,7 +31,7 @@
 #include <linux/types.h>
 
 #define NFCOMMS_UAPI_MAJOR 3
-#define NFCOMMS_UAPI_MINOR 0
+#define NFCOMMS_UAPI_MINOR 1
 
 #define NFCOMMS_PAYLOAD_SIZE 56
 
@@ -270,6 +270,7 @@ enum nfcomms_op_flags {
 	NFCOMMS_NOWAIT = 1 << 2, /* sends, receives, NEXT: only if the target is there now */
 	/* RECEIVE, RECEIVE_IND: leave the commit to ACCEPT or REFUSE; ARM and sends: see ARM */
 	NFCOMMS_HOLD = 1 << 3,
+	NFCOMMS_STAMPED = 1 << 4, /* sends, receives: fill struct nfcomms_stamps (3.1) */
 };
 
 /**
@@ -367,6 +368,45 @@ struct nfcomms_completion {
 	__u32 epoch;
 	__u32 rsvd;
 	__u64 limit;
+};
+
+/**
+ * struct nfcomms_stamps - when parts of an operation were done: nanoseconds; 0: it did not happen.
+ * @taken_ns: the module took the operation
+ * @ready_ns: sends: it was the first of its half; receives: the device's offer came, zero
+ *	where it was there before
+ * @put_ns: its offer was put into the ring; receives: the answer to the device's offer, or the
+ *	pages
+ * @answered_ns: the module took the device's last answer from the ring
+ * @completed_ns: the completion could be read, or the CALL could return
+ * @began_ns: the device took the offer, or its process offered
+ * @met_ns: the target was there; zero where the device did not say that apart
+ * @done_ns: the device wrote its last answer
+ *
+ * The first five are of CLOCK_MONOTONIC. The last three are claims of the device, of
+ * its own clock.
+ */
+struct nfcomms_stamps {
+	__u64 taken_ns;
+	__u64 ready_ns;
+	__u64 put_ns;
+	__u64 answered_ns;
+	__u64 completed_ns;
+	__u64 began_ns;
+	__u64 met_ns;
+	__u64 done_ns;
+};
+
+/**
+ * struct nfcomms_record - a completion with what later versions add to it.
+ * @completion: how the operation ended
+ * @stamps: of a send or receive with NFCOMMS_STAMPED, else zero
+ *
+ * Files whose SETUP has its size read records, and so does a CALL with that size.
+ */
+struct nfcomms_record {
+	struct nfcomms_completion completion;
+	struct nfcomms_stamps stamps;
 };
 
 /**
@@ -512,7 +552,7 @@ struct nfcomms_submit {
  * @op: address of the struct nfcomms_op; its user_data is ignored
  * @completion: address of the struct nfcomms_completion; out
  * @op_size: sizeof(struct nfcomms_op)
- * @completion_size: sizeof(struct nfcomms_completion)
+ * @completion_size: sizeof(struct nfcomms_completion), or of struct nfcomms_record
  * @rsvd: zero
  *
  * A signal whose handler runs withdraws or aborts the operation and the call
@@ -534,7 +574,7 @@ struct nfcomms_call {
  * struct nfcomms_setup - how this file wants its completions.
  * @size: sizeof(struct nfcomms_setup)
  * @flags: zero
- * @completion_size: sizeof(struct nfcomms_completion): the size of the records
+ * @completion_size: sizeof(struct nfcomms_completion), or of nfcomms_record: of the records
  *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. In a
  *	larger one the fields that the module does not know are zero
  * @busy_poll_us: microseconds, 0..10000, that a CALL,

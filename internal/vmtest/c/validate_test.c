@@ -243,6 +243,55 @@ CASE(larger_completions)
 	teardown(&b);
 }
 
+/* The times of an operation that asks for them: they are in order, and within the call. */
+static struct nfcomms_stamps stamps_of(int fd, struct nfcomms_op op)
+{
+	struct nfcomms_record r;
+	struct nfcomms_call call = call_for(&op, &r.completion);
+	uint64_t before = now_ns();
+	const struct nfcomms_stamps *s = &r.stamps;
+
+	op.flags |= NFCOMMS_STAMPED;
+	call.completion_size = sizeof(r);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_CALL, &call), 0);
+	CHECK_EQ(r.completion.status, NFC_OK);
+	CHECK(before <= s->taken_ns && s->taken_ns <= s->put_ns);
+	CHECK(s->put_ns <= s->completed_ns && s->completed_ns <= now_ns());
+	return *s;
+}
+
+CASE(stamps)
+{
+	enum { SIZE = 1 << 20 };
+	struct bench b = setup();
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+	uint8_t *p = pages(SIZE, 'x');
+	struct nfcomms_stamps s;
+
+	for (uint64_t size = NFC_PAGE_SIZE; size <= SIZE;
+	     size *= SIZE / NFC_PAGE_SIZE) {
+		for (int d = 0; d < 2; d++) { /* eager, then with lists */
+			s = stamps_of(b.fd, transfer(d ? NFCOMMS_OP_RECEIVE_IND :
+							 NFCOMMS_OP_SEND_IND,
+						     b.ch, p, size));
+			CHECK(d || (s.taken_ns <= s.ready_ns &&
+				    s.ready_ns <= s.put_ns));
+			CHECK(s.put_ns <= s.answered_ns &&
+			      s.answered_ns <= s.completed_ns);
+			CHECK(s.began_ns && s.began_ns <= s.done_ns);
+			CHECK(s.met_ns <= s.done_ns);
+		}
+	}
+	s = stamps_of(b.fd, message(b.ch, "x", 1));
+	CHECK(s.ready_ns <= s.put_ns && s.put_ns <= s.answered_ns);
+	CHECK(s.began_ns && s.began_ns <= s.done_ns && !s.met_ns);
+	receive.length = NFCOMMS_PAYLOAD_SIZE;
+	s = stamps_of(b.fd, receive);
+	CHECK(s.ready_ns <= s.put_ns && !s.answered_ns && !s.done_ns);
+	free_pages(p, SIZE);
+	teardown(&b);
+}
+
 static const struct flaw submit_flaws[] = {
 	{ "no operation", FIELD(nfcomms_submit, count), 0, EINVAL },
 	{ "257 operations", FIELD(nfcomms_submit, count), 257, EINVAL },
