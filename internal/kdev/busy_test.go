@@ -30,7 +30,7 @@ func (s *setups) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 func TestBusyPoll(t *testing.T) {
 	file := &setups{over: over{newModule(t).open()}}
 	dev := openOn(t, file, "busy-poll=1500ns")
-	require.Equal(t, []uapi.Setup{{Size: 32, CompletionSize: uint32(unsafe.Sizeof(uapi.Completion{})), BusyPollUS: 2}}, file.got)
+	require.Equal(t, []uapi.Setup{{Size: 32, CompletionSize: uint32(unsafe.Sizeof(uapi.Record{})), BusyPollUS: 2}}, file.got)
 	require.EqualValues(t, 1, dev.Info().Epoch)
 	require.NoError(t, dev.Close())
 }

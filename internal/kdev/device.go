@@ -32,6 +32,7 @@ type Device struct {
 	where location
 	log   *logqueue.Queue
 	info  atomic.Pointer[bridge.Info]
+	minor atomic.Uint32 // version of the module's interface
 	board *bridge.Board // but for its vectors; nil: it is none
 	base  uapi.Health   // counters at Open
 
@@ -96,7 +97,7 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 			return nil, err
 		}
 	}
-	if err := d.busyPoll(where.busy); err != nil {
+	if err := d.setup(where.busy); err != nil {
 		return nil, err
 	}
 	if err := d.readHealth(&d.base); err != nil {
@@ -106,27 +107,22 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 	return d, nil
 }
 
-// busyPoll has every read of a completion look for what comes for so long before it finds nothing.
-func (d *Device) busyPoll(wait time.Duration) error {
-	if wait == 0 {
-		return nil
-	}
-	if d.adds.Load()&uapi.FeatureBusyPoll == 0 {
-		return fmt.Errorf("busy-poll: the module nfcomms is older: %w", bridge.ErrNotSupported)
-	}
+// setup asks for records, and has every read of a completion look for what comes for so long before it
+// finds nothing.
+func (d *Device) setup(wait time.Duration) error {
 	s := uapi.Setup{
-		Size: uint32(unsafe.Sizeof(uapi.Setup{})), CompletionSize: uint32(unsafe.Sizeof(uapi.Completion{})),
+		Size: uint32(unsafe.Sizeof(uapi.Setup{})), CompletionSize: uint32(unsafe.Sizeof(uapi.Record{})),
 		BusyPollUS: uint32((wait + time.Microsecond - 1) / time.Microsecond),
 	}
 	if errno := d.k.ioctl(uapi.IOCSetup, unsafe.Pointer(&s)); errno != 0 {
-		return fmt.Errorf("busy-poll: %w", errno)
+		return fmt.Errorf("records of completions, busy-poll: %w", errno)
 	}
 	return nil
 }
 
 // reap takes the completions as they come.
 func (d *Device) reap() {
-	batch := make([]uapi.Completion, 64)
+	batch := make([]uapi.Record, 64)
 	for {
 		n, err := d.k.read(batch)
 		for i := range batch[:n] {
@@ -147,13 +143,17 @@ func (d *Device) reap() {
 }
 
 // land gives a completion to its operation.
-func (d *Device) land(c *uapi.Completion) {
+func (d *Device) land(r *uapi.Record) {
+	c := &r.Completion
 	o := d.ops.land(c.UserData)
 	if o == nil {
 		d.log.Error("completion of no operation", "address", d.where.address, "user data", c.UserData, "opcode", c.Opcode)
 		return
 	}
 	o.got = *c
+	if o.raw.Flags&uapi.Stamped != 0 {
+		o.stamps = r.Stamps
+	}
 	o.finish(&d.ops)
 }
 
@@ -207,7 +207,8 @@ func (d *Device) readInfo() error {
 	if errno := d.k.ioctl(uapi.IOCInfo, unsafe.Pointer(&i)); errno != 0 {
 		return d.infoErr(errno)
 	}
-	if i.UAPI>>16 != uapi.UAPIMajor || i.UAPI&0xffff < uapi.UAPIMinor {
+	d.minor.Store(i.UAPI & 0xffff)
+	if i.UAPI>>16 != uapi.UAPIMajor {
 		return fmt.Errorf("the module speaks interface %d.%d, this program %d.%d: %w",
 			i.UAPI>>16, i.UAPI&0xffff, uapi.UAPIMajor, uapi.UAPIMinor, bridge.ErrABI)
 	}

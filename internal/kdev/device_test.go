@@ -61,7 +61,7 @@ func TestOtherInterface(t *testing.T) {
 	f := m.open()
 	_, err := tryOpen(f, "")
 	require.ErrorIs(t, err, bridge.ErrABI)
-	require.ErrorContains(t, err, "interface 4.0, this program 3.0")
+	require.ErrorContains(t, err, "interface 4.0, this program 3.1")
 	require.NoError(t, f.close())
 	m.uapi = 1<<16 | 1 // the interface before
 	f = m.open()

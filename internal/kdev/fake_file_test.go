@@ -119,9 +119,9 @@ type fakeFile struct {
 	wake   chan struct{}
 	ending chan struct{} // closed by close
 
-	mu        sync.Mutex        // guards what follows
-	posted    []uapi.Completion // by a test
-	unplugged error             // what read answers when nothing is ready
+	mu        sync.Mutex    // guards what follows
+	posted    []uapi.Record // by a test
+	unplugged error         // what read answers when nothing is ready
 }
 
 var _ kernel = (*fakeFile)(nil)
@@ -142,7 +142,7 @@ func (f *fakeFile) notify() {
 // post makes a completion readable that is of no operation.
 func (f *fakeFile) post(c uapi.Completion) {
 	f.mu.Lock()
-	f.posted = append(f.posted, c)
+	f.posted = append(f.posted, uapi.Record{Completion: c})
 	f.mu.Unlock()
 	f.notify()
 }
@@ -155,14 +155,14 @@ func (f *fakeFile) unplug(err error) {
 	f.notify()
 }
 
-func (f *fakeFile) read(to []uapi.Completion) (int, error) {
+func (f *fakeFile) read(to []uapi.Record) (int, error) {
 	for {
 		f.mu.Lock()
 		n := copy(to, f.posted)
 		f.posted = f.posted[:copy(f.posted, f.posted[n:])]
 		err := f.unplugged
 		f.mu.Unlock()
-		n += f.Take(to[n:])
+		n += f.TakeRecords(to[n:])
 		if n > 0 || err != nil {
 			return n, err
 		}

@@ -84,16 +84,26 @@ func (h *half) end(o *op) {
 func (h *half) run(ctx context.Context, o *op) error {
 	r := stamp.Of(ctx)
 	o.record.Store(r)
-	transfer := o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd
+	stamped := r != nil && h.dev.minor.Load() >= 1 && o.moves()
+	if stamped {
+		o.raw.Flags |= uapi.Stamped
+	}
+	transfer := o.transfers()
 	if transfer {
 		h.moving.Add(1)
 		h.dev.sub.alone(o)
 	} else {
 		h.dev.sub.put(o)
 	}
-	r.Sent()
+	if !stamped {
+		r.Sent()
+	}
 	cause := h.dev.wait(ctx, o, h)
-	r.Answered()
+	if stamped {
+		o.driven(r, h.dir)
+	} else {
+		r.Answered()
+	}
 	if transfer {
 		h.lists.Add(uint64(o.got.Lists))
 		h.repeated.Add(uint64(o.got.Repeated))

@@ -114,7 +114,7 @@ func (n *node) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 	return errno
 }
 
-func (n *node) read(to []uapi.Completion) (int, error) {
+func (n *node) read(to []uapi.Record) (int, error) {
 	const size = int(unsafe.Sizeof(to[0]))
 	count, err := n.file.Read(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(to))), len(to)*size))
 	if errors.Is(err, io.EOF) {

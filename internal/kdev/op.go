@@ -26,6 +26,7 @@ type op struct {
 	submit uapi.Submit // for one that is not submitted with others
 	cancel uapi.Cancel
 	got    uapi.Completion
+	stamps uapi.Stamps // where raw asks for them
 
 	done   chan struct{}                // takes one token when got is there
 	record atomic.Pointer[stamp.Record] // of the call, nil if nobody measures it
@@ -173,6 +174,25 @@ func (o *op) heldID() uint64 {
 		return 0
 	}
 	return o.got.ID
+}
+
+// driven tells the record of the call when the module did what.
+func (o *op) driven(r *stamp.Record, d abi.Direction) {
+	s := &o.stamps
+	r.Driven(d, o.transfers(), &stamp.Driver{
+		Taken: s.TakenNS, Ready: s.ReadyNS, Put: s.PutNS, Answered: s.AnsweredNS, Completed: s.CompletedNS,
+		Began: s.BeganNS, Met: s.MetNS, Done: s.DoneNS,
+	})
+}
+
+// transfers reports whether the operation moves a transfer.
+func (o *op) transfers() bool {
+	return o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd
+}
+
+// moves reports whether it moves a message or a transfer.
+func (o *op) moves() bool {
+	return o.transfers() || o.raw.Opcode == uapi.OpSend || o.raw.Opcode == uapi.OpReceive
 }
 
 // finish marks that got is there.

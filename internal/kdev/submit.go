@@ -20,7 +20,7 @@ type kernel interface {
 	ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno
 	// read waits for completions and returns how many it stored. After close
 	// it returns os.ErrClosed.
-	read(to []uapi.Completion) (int, error)
+	read(to []uapi.Record) (int, error)
 	// registers makes a call on the node of the registers: ENOTTY where there is none.
 	registers(number uintptr, argument unsafe.Pointer) syscall.Errno
 	// sysfs returns the folder that describes the node's device; empty if there is none.

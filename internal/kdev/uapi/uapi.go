@@ -5,7 +5,7 @@ import "structs"
 // Version of the interface, and the bytes of a message.
 const (
 	UAPIMajor   = 3
-	UAPIMinor   = 0
+	UAPIMinor   = 1
 	PayloadSize = 56
 )
 
@@ -139,10 +139,11 @@ const (
 
 // Flags of an operation (enum nfcomms_op_flags).
 const (
-	H2D    = 1 << 0 // OpClose, OpArm: the half that sends
-	D2H    = 1 << 1 // OpClose, OpArm: the half that receives
-	Nowait = 1 << 2 // sends, receives, OpNext: only if the target is there now
-	Hold   = 1 << 3 // OpReceive, OpReceiveInd: OpAccept or OpRefuse decides; OpArm: keep the turn
+	H2D     = 1 << 0 // OpClose, OpArm: the half that sends
+	D2H     = 1 << 1 // OpClose, OpArm: the half that receives
+	Nowait  = 1 << 2 // sends, receives, OpNext: only if the target is there now
+	Hold    = 1 << 3 // OpReceive, OpReceiveInd: OpAccept or OpRefuse decides; OpArm: keep the turn
+	Stamped = 1 << 4 // sends, receives: fill Stamps (3.1)
 )
 
 // Op is one operation.
@@ -193,6 +194,27 @@ type Completion struct {
 	Epoch       uint32 // that the operation was in; 0: in none
 	Rsvd        uint32
 	Limit       uint64 // bytes, at most, where more were asked for
+}
+
+// Stamps says when parts of an operation were done; the header has what each means. The first five
+// are of CLOCK_MONOTONIC, the others claims of the device, of its own clock.
+type Stamps struct {
+	_           structs.HostLayout
+	TakenNS     uint64
+	ReadyNS     uint64
+	PutNS       uint64
+	AnsweredNS  uint64
+	CompletedNS uint64
+	BeganNS     uint64
+	MetNS       uint64
+	DoneNS      uint64
+}
+
+// Record is a completion with what later versions add to it; Setup asks for it.
+type Record struct {
+	_          structs.HostLayout
+	Completion Completion
+	Stamps     Stamps
 }
 
 // Requests of OpControl (enum nfcomms_control), the first field of its payload.
