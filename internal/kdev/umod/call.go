@@ -47,7 +47,7 @@ func (f *File) TakeBack(c *uapi.Completion) {
 func (h *half) atOnce(o *operation) bool {
 	flags := o.raw.Flags
 	waits := flags&uapi.Nowait == 0
-	if flags&uapi.Hold != 0 || o.raw.TimeoutNS != 0 || waits && h.first() != nil {
+	if flags&(uapi.Hold|uapi.Stamped) != 0 || o.raw.Opcode == uapi.OpAsk || o.raw.TimeoutNS != 0 || waits && h.first() != nil {
 		return false
 	}
 	defer func() { o.raw.Flags = flags }()

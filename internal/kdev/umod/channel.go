@@ -308,7 +308,7 @@ func (h *half) runHeld(o *operation) (*operation, uapi.Completion) {
 	ch := h.channel.ch
 	if o.raw.Opcode == uapi.OpReceive {
 		return h.hold(o, func(held func(uapi.Completion) error) error {
-			return ch.ReceiveFunc(o, func(msg []byte) error {
+			return ch.ReceiveFunc(o.in(o), func(msg []byte) error {
 				m := uapi.Completion{Length: uint64(len(msg))}
 				copy(m.Payload[:], msg)
 				return held(m)
@@ -318,7 +318,7 @@ func (h *half) runHeld(o *operation) (*operation, uapi.Completion) {
 	before := ch.Stats()
 	return h.hold(o, func(held func(uapi.Completion) error) error {
 		data := o.data()
-		return ch.ReceiveIndFunc(o, uint64(len(data)), func() ([]byte, error) { return data, nil },
+		return ch.ReceiveIndFunc(o.in(o), uint64(len(data)), func() ([]byte, error) { return data, nil },
 			func([]byte) error { return held(h.lists(before)) })
 	})
 }
@@ -333,7 +333,7 @@ func (h *half) lists(before bridge.ChannelStats) uapi.Completion {
 func (h *half) send(o *operation) error {
 	msg := o.raw.Payload[:o.raw.Length]
 	if o.raw.Flags&uapi.Nowait == 0 {
-		return h.channel.ch.Send(o, msg)
+		return h.channel.ch.Send(o.in(o), msg)
 	}
 	ok, err := h.channel.ch.TrySend(msg, h.channel.spend(o))
 	o.tried(ok, err)
@@ -358,32 +358,32 @@ func (h *half) next(o *operation) (bridge.Offer, error) {
 
 func (h *half) receiveInd(o *operation) error {
 	if o.raw.Flags&uapi.Nowait == 0 {
-		return h.channel.ch.ReceiveInd(o, o.data())
+		return h.channel.ch.ReceiveInd(o.in(o), o.data())
 	}
-	ok, err := h.channel.ch.TryReceiveInd(o, o.data())
+	ok, err := h.channel.ch.TryReceiveInd(o.in(o), o.data())
 	o.tried(ok, err)
 	return err
 }
 
 func (h *half) sendInd(o *operation) error {
 	if o.raw.Flags&uapi.Nowait != 0 {
-		ok, err := h.channel.ch.TrySendInd(o, o.data(), h.channel.spend(o))
+		ok, err := h.channel.ch.TrySendInd(o.in(o), o.data(), h.channel.spend(o))
 		o.tried(ok, err)
 		return err
 	}
 	if o.raw.TimeoutNS == 0 {
-		return h.channel.ch.SendInd(o, o.data())
+		return h.channel.ch.SendInd(o.in(o), o.data())
 	}
 	ctx, cancel := context.WithTimeout(o, time.Duration(o.raw.TimeoutNS))
 	defer cancel()
-	return h.channel.ch.SendInd(ctx, o.data())
+	return h.channel.ch.SendInd(o.in(ctx), o.data())
 }
 
 func (h *half) receive(o *operation) (err error) {
 	n, ok := 0, true
 	buf := o.out.Payload[:o.raw.Length]
 	if o.raw.Flags&uapi.Nowait == 0 {
-		n, err = h.channel.ch.Receive(o, buf)
+		n, err = h.channel.ch.Receive(o.in(o), buf)
 	} else {
 		n, ok, err = h.channel.ch.TryReceive(buf)
 		o.tried(ok, err)
@@ -408,7 +408,7 @@ func (h *half) hold(o *operation, f func(held func(uapi.Completion) error) error
 		h.held = true
 		h.mu.Unlock()
 		c.UserData, c.Opcode, c.Flags, c.Channel = o.raw.UserData, o.raw.Opcode, uapi.Held, o.raw.Channel
-		file.post(c)
+		file.post(o.record(c))
 		var err error
 		select {
 		case end = <-h.decide:

@@ -76,8 +76,8 @@ type File struct {
 	work     sync.WaitGroup
 	ids      atomic.Uint64 // of operations, that were given
 
-	mu        sync.Mutex        // guards what follows
-	ready     []uapi.Completion // the first taken of them were
+	mu        sync.Mutex    // guards what follows
+	ready     []uapi.Record // the first taken of them were
 	taken     int
 	channels  map[uint32]*channel
 	handle    uint32 // the last one
@@ -104,10 +104,10 @@ func (m *Module) Open(readable func(bool)) *File {
 }
 
 // post makes a completion readable.
-func (f *File) post(c uapi.Completion) {
+func (f *File) post(r uapi.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ready = append(f.ready, c)
+	f.ready = append(f.ready, r)
 	if len(f.ready) == f.taken+1 {
 		f.readable(true)
 	}
@@ -115,9 +115,21 @@ func (f *File) post(c uapi.Completion) {
 
 // Take stores completions that are there, in their order, and returns how many.
 func (f *File) Take(to []uapi.Completion) int {
+	return f.take(len(to), func(i int, r *uapi.Record) { to[i] = r.Completion })
+}
+
+// TakeRecords is Take for a file that asked for records.
+func (f *File) TakeRecords(to []uapi.Record) int {
+	return f.take(len(to), func(i int, r *uapi.Record) { to[i] = *r })
+}
+
+func (f *File) take(room int, store func(i int, r *uapi.Record)) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := copy(to, f.ready[f.taken:])
+	n := min(room, len(f.ready)-f.taken)
+	for i := range n {
+		store(i, &f.ready[f.taken+i])
+	}
 	f.taken += n
 	if 2*f.taken >= len(f.ready) {
 		f.ready = f.ready[:copy(f.ready, f.ready[f.taken:])]
@@ -204,16 +216,16 @@ func sized[T any](_ *T, size uint32) syscall.Errno {
 // busyPollMax is the most microseconds that a file may ask for.
 const busyPollMax = 10000
 
-// setup takes the completions as they are: a read of this module copies them, and waits for no
-// interrupt that could be saved by busy polling. It knows no larger records.
+// setup takes records and completions alike: Take and TakeRecords copy what was asked for. No read of
+// this module waits for an interrupt that could be saved by busy polling. It knows no larger records.
 func (f *File) setup(s *uapi.Setup) syscall.Errno {
-	const record = uint32(unsafe.Sizeof(uapi.Completion{}))
+	const least, most = uint32(unsafe.Sizeof(uapi.Completion{})), uint32(unsafe.Sizeof(uapi.Record{}))
 	switch errno := sized(s, s.Size); {
 	case errno != 0:
 		return errno
-	case s.Flags != 0 || s.Rsvd != [4]uint32{} || s.CompletionSize < record || s.BusyPollUS > busyPollMax:
+	case s.Flags != 0 || s.Rsvd != [4]uint32{} || s.CompletionSize < least || s.BusyPollUS > busyPollMax:
 		return syscall.EINVAL
-	case s.CompletionSize > record:
+	case s.CompletionSize > most:
 		return syscall.E2BIG
 	}
 	return 0

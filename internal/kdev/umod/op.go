@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
+	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
 // operation is one that the module took. It is a context as well, used again unless it was
@@ -23,7 +24,8 @@ type operation struct {
 	half *half           // in whose queue it is; guarded by file.mu
 	at   int             // in file.flying; guarded by file.mu
 
-	area *area // the region that its memory is in
+	area   *area          // the region that its memory is in
+	traced *stamp.Context // of one that is stamped, else nil
 
 	// Of a call: the place of its completion, and the function to call then. It is not posted.
 	to   *uapi.Completion
@@ -82,7 +84,11 @@ func (f *File) takeLocked(raw *uapi.Op) *operation {
 	} else {
 		o = &operation{}
 	}
-	o.raw, o.over = *raw, nil
+	o.raw, o.over, o.traced = *raw, nil, nil
+	if raw.Flags&uapi.Stamped != 0 {
+		o.traced = &stamp.Context{}
+		o.traced.Begin()
+	}
 	o.mu.Lock()
 	if o.done == nil || o.err != nil {
 		o.done, o.err = make(chan struct{}), nil
@@ -121,14 +127,39 @@ func (f *File) complete(o *operation, c uapi.Completion) {
 	if c.Channel == 0 {
 		c.Channel = o.raw.Channel
 	}
-	to, over := o.to, o.over
+	to, over, r := o.to, o.over, o.record(c)
 	f.land(o)
 	if to == nil {
-		f.post(c)
+		f.post(r)
 		return
 	}
 	*to = c
 	over()
+}
+
+// in returns ctx as the context of a call that is measured where the operation is stamped.
+func (o *operation) in(ctx context.Context) context.Context {
+	if o.traced == nil {
+		return ctx
+	}
+	return o.traced.Of(ctx)
+}
+
+// record is a completion, with the times of an operation that is stamped.
+func (o *operation) record(c uapi.Completion) uapi.Record {
+	r := uapi.Record{Completion: c}
+	if o.traced != nil {
+		direction := abi.H2D
+		if o.raw.Opcode == uapi.OpReceive || o.raw.Opcode == uapi.OpReceiveInd {
+			direction = abi.D2H
+		}
+		s := o.traced.Record.Driver(direction)
+		r.Stamps = uapi.Stamps{
+			TakenNS: s.Taken, ReadyNS: s.Ready, PutNS: s.Put, AnsweredNS: s.Answered, CompletedNS: s.Completed,
+			BeganNS: s.Began, MetNS: s.Met, DoneNS: s.Done,
+		}
+	}
+	return r
 }
 
 // epoch returns the context of an operation that may be meant for one epoch alone.
