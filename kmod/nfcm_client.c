@@ -256,6 +256,8 @@ void nfcm_file_report(struct nfcm_op *op)
 
 	nfcm_op_stamp(op, &op->stamps.completed_ns);
 	if (op->opcode != NFCOMMS_OP_RECEIVE &&
+	    (op->opcode != NFCOMMS_OP_ASK || op->c.status ||
+	     !(op->c.flags & NFCOMMS_TAKEN)) &&
 	    (op->opcode != NFCOMMS_OP_CONTROL || op->c.status || op->c.error))
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)

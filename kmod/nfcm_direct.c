@@ -23,7 +23,7 @@ static void not_now(struct nfcm_op *op)
 
 /* ---- to the device ---- */
 
-/* SEND and SEND_IND: wait in the half's queue. */
+/* SEND, ASK and SEND_IND: wait in the half's queue. */
 void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 {
 	u32 status = barred(half, NFCM_SHUT_HOST | NFCM_SHUT_PEER);
@@ -88,6 +88,36 @@ static bool offer_message(struct nfcm_half *half)
 	nfcm_half_act(half, NFCM_PUT_WITHDRAW);
 	nfcm_op_stamp(op, &op->stamps.put_ns);
 	nfcm_escalation_start(&half->escalation, half->ch);
+	return true;
+}
+
+/* Does the device take it as a question? Else it is a message. */
+static bool is_question(const struct nfcm_half *half)
+{
+	return half->op->opcode == NFCOMMS_OP_ASK &&
+	       half->ch->epoch->layout.capabilities & NFC_CAP_CALLS;
+}
+
+/* Put a question; false if it must wait for room. */
+static bool offer_question(struct nfcm_half *half)
+{
+	struct nfcm_op *op = half->op;
+	bool nowait = op->flags & NFCOMMS_NOWAIT;
+	struct nfc_slot slot;
+
+	lockdep_assert_held(&half->ch->mailbox->lock);
+	nfcm_half_header(half, &slot, NFC_TYPE_CALL,
+			 (u32)op->length | (nowait ? NFC_CALL_NOW : 0),
+			 half->core->id + 1);
+	memcpy(slot.payload, op->c.payload, sizeof(slot.payload));
+	if (nfcm_mailbox_put(nfcm_half_mailbox(half), &slot, NFCM_ROOM_NORMAL)) {
+		nfcm_half_act(half, NFCM_PUT_CALL);
+		return true;
+	}
+	if (!nowait)
+		return false;
+	half->op = NULL;
+	not_now(op);
 	return true;
 }
 

@@ -40,6 +40,9 @@ static void act(struct nfcm_channel *ch, const struct nfc_slot *slot,
 	case NFCM_EVENT_OVER:
 		nfcm_channel_over(ch);
 		break;
+	case NFCM_EVENT_ANSWERED:
+		nfcm_half_answer(&ch->half[out->direction], slot);
+		fallthrough;
 	default:
 		nfcm_half_event(&ch->half[out->direction], out);
 	}

@@ -78,6 +78,7 @@ void nfcm_half_describe(const struct nfcm_half *half,
 		[NFCM_STATE_COMPLETE] = NFCOMMS_HALF_COMPLETE,
 		[NFCM_STATE_GIVEN] = NFCOMMS_HALF_MOVING,
 		[NFCM_STATE_POSTED] = NFCOMMS_HALF_MOVING,
+		[NFCM_STATE_CALLED] = NFCOMMS_HALF_OFFERED,
 	};
 	bool over = half->ch->gone || half->ch->mailbox->dead;
 	u8 state = over ? NFCM_STATE_IDLE : half->core->state;
@@ -288,8 +289,8 @@ void nfcm_half_end(struct nfcm_half *half, u32 status)
 }
 
 /*
- * The device has the pages: they return with its answer. To an offer of its
- * own it owes that already.
+ * The device has the pages, or the question: they return with its answer. To an
+ * offer of its own it owes that already.
  */
 static void take_back(struct nfcm_half *half)
 {
@@ -342,6 +343,7 @@ void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 		break;
 	case NFCM_STATE_GIVEN:
 	case NFCM_STATE_POSTED:
+	case NFCM_STATE_CALLED:
 		take_back(half);
 		break;
 	default: /* committed: FIN is pending */
@@ -444,7 +446,33 @@ static void transfer_ended(struct nfcm_half *half,
 		nfcm_half_end(half, status_of(op, &out->record));
 }
 
-/* A message was taken or refused, or an eager transfer. */
+/* The process has the question; the slot has its answer. */
+void nfcm_half_answer(struct nfcm_half *half, const struct nfc_slot *slot)
+{
+	u64 length = nfc_header_length(le64_to_cpu(slot->header));
+	struct nfcm_op *op = half->op;
+
+	lockdep_assert_held(&half->ch->mailbox->lock);
+	if (!op)
+		return;
+	memset(op->c.payload, 0, sizeof(op->c.payload));
+	memcpy(op->c.payload, slot->payload, length);
+	op->c.length = length;
+	op->c.flags |= NFCOMMS_TAKEN;
+}
+
+/* The process had the question, and does not answer it. */
+static void unanswered(struct nfcm_half *half, const struct nfcm_outcome *out)
+{
+	struct nfcm_op *op = half->op;
+
+	lockdep_assert_held(&half->ch->mailbox->lock);
+	if (op)
+		op->c.flags |= NFCOMMS_TAKEN;
+	nfcm_half_end(half, op && op->cause ? op->cause : out->record.status);
+}
+
+/* A message was taken or refused, an eager transfer, or a question. */
 static void answered(struct nfcm_half *half, const struct nfcm_outcome *out)
 {
 	u32 status = out->event == NFCM_EVENT_REFUSED ? out->record.status :
@@ -457,6 +485,8 @@ static void answered(struct nfcm_half *half, const struct nfcm_outcome *out)
 		nfcm_eager_account(op, &out->record);
 		if (status)
 			status = status_of(op, &out->record);
+	} else if (op && status && op->opcode == NFCOMMS_OP_ASK) {
+		status = status_of(op, &out->record);
 	}
 	nfcm_half_end(half, status);
 }
@@ -546,7 +576,11 @@ void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 	switch (out->event) {
 	case NFCM_EVENT_DELIVERED:
 	case NFCM_EVENT_REFUSED:
+	case NFCM_EVENT_ANSWERED:
 		answered(half, out);
+		break;
+	case NFCM_EVENT_UNANSWERED:
+		unanswered(half, out);
 		break;
 	case NFCM_EVENT_WITHDRAWN:
 		withdrawn(half);

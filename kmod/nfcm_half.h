@@ -109,6 +109,7 @@ void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 void nfcm_half_act(struct nfcm_half *half, enum nfcm_input in);
 void nfcm_half_end(struct nfcm_half *half, u32 status);
 void nfcm_half_down(struct nfcm_half *half, u32 status);
+void nfcm_half_answer(struct nfcm_half *half, const struct nfc_slot *slot);
 void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out);
 void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_half_fire(struct nfcm_half *half, u32 status);

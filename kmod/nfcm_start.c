@@ -7,6 +7,7 @@ static struct nfcm_half *half_of(const struct nfcm_op *op)
 	switch (op->opcode) {
 	case NFCOMMS_OP_SEND:
 	case NFCOMMS_OP_SEND_IND:
+	case NFCOMMS_OP_ASK:
 		return &op->ch->half[NFC_H2D];
 	case NFCOMMS_OP_ARM:
 		return &op->ch->half[op->flags & NFCOMMS_D2H ? NFC_D2H : NFC_H2D];
@@ -40,6 +41,7 @@ static void start(struct nfcm_op *op)
 		break;
 	case NFCOMMS_OP_SEND:
 	case NFCOMMS_OP_SEND_IND:
+	case NFCOMMS_OP_ASK:
 		nfcm_send_start(half_of(op), op);
 		break;
 	default:

@@ -67,6 +67,9 @@ static const struct rule rules[NFCOMMS_OP_COUNT] = {
 	[NFCOMMS_OP_ACCEPT] = { .channel = true },
 	[NFCOMMS_OP_REFUSE] = { .channel = true, .flags = NFCOMMS_H2D },
 	[NFCOMMS_OP_CONTROL] = { .address = true, .payload = true },
+	[NFCOMMS_OP_ASK] = { .channel = true,
+			     .payload = true,
+			     .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
 };
 
 static bool is_transfer(u16 opcode)
@@ -84,6 +87,7 @@ static int check_opcode(const struct nfcomms_op *in)
 
 	switch (in->opcode) {
 	case NFCOMMS_OP_SEND:
+	case NFCOMMS_OP_ASK:
 		if (in->length > NFCOMMS_PAYLOAD_SIZE || holds ||
 		    memchr_inv(in->payload + in->length, 0,
 			       NFCOMMS_PAYLOAD_SIZE - in->length))
@@ -412,7 +416,8 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	refcount_inc(&op->ref);
 	submit_begin(file, op, &in);
 	rc = wait_called(op, &interrupted);
-	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
+	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN &&
+	    !(op->c.flags & NFCOMMS_TAKEN)) /* no process saw it */
 		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */
 	if (!rc && copy_to_user(u64_to_user_ptr(call.completion), &op->record,
 				min_t(size_t, call.completion_size,

@@ -39,6 +39,7 @@ void nfcm_classify_header(const struct nfcm_layout *l, u32 mailbox,
 	else if (nfc_header_channel(h) >= l->channels)
 		fault(out, "no such channel");
 	else if (nfc_header_type(h) != NFC_TYPE_DIRECT &&
+		 nfc_header_type(h) != NFC_TYPE_ANSWER &&
 		 nfc_header_length(h) != NFC_PAYLOAD_SIZE)
 		fault(out, "wrong length");
 	else if (nfcm_layout_mailbox(l, (u32)nfc_header_channel(h)) != mailbox)
@@ -64,6 +65,7 @@ void nfcm_classify_stranger(const struct nfc_slot *slot,
 	case NFC_TYPE_CLOSE:
 	case NFC_TYPE_READY:
 	case NFC_TYPE_OFFER:
+	case NFC_TYPE_ANSWER:
 		out->event = NFCM_EVENT_STALE;
 		break;
 	default:
@@ -168,6 +170,21 @@ static void end_message(struct nfcm_half_core *h, enum nfc_type type,
 	}
 }
 
+/* How a question of the host ended without an answer. */
+static void end_call(struct nfcm_half_core *h, enum nfc_type type,
+		     struct nfcm_outcome *out)
+{
+	const struct nfcm_record *r = &out->record;
+
+	if (type == NFC_TYPE_ACK && r->state == NFC_STATE_CONSUMED &&
+	    r->status > NFC_OK && r->status < NFC_STATUS_COUNT) {
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_UNANSWERED;
+	} else {
+		end_message(h, type, out);
+	}
+}
+
 /* An eager transfer of so many bytes: all of them moved, or it failed. */
 static void end_eager(struct nfcm_half_core *h, enum nfc_type type,
 		      struct nfcm_outcome *out)
@@ -262,6 +279,8 @@ static void on_record(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 		on_transfer(h, type, out);
 	else if (h->state == NFCM_STATE_GIVEN || h->state == NFCM_STATE_POSTED)
 		end_eager(h, type, out);
+	else if (h->state == NFCM_STATE_CALLED)
+		end_call(h, type, out);
 	else if (h->state == NFCM_STATE_OFFERED && h->direction == NFC_H2D)
 		end_message(h, type, out);
 	else if (h->state == NFCM_STATE_OFFERED)
@@ -279,8 +298,8 @@ static bool recalled(const struct nfcm_half_core *h)
 	if (h->direction == NFC_D2H)
 		return h->recall && h->state == NFCM_STATE_POSTED;
 	return h->recall &&
-	       (h->state == NFCM_STATE_OFFERED ||
-		h->state == NFCM_STATE_MOVING || h->state == NFCM_STATE_GIVEN);
+	       (h->state == NFCM_STATE_OFFERED || h->state == NFCM_STATE_MOVING ||
+		h->state == NFCM_STATE_GIVEN || h->state == NFCM_STATE_CALLED);
 }
 
 static void on_withdrawn(struct nfcm_half_core *h, s64 ahead,
@@ -399,6 +418,27 @@ static void on_close(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 		out->event = NFCM_EVENT_CLOSED;
 }
 
+/* The slot's payload has the answer to a question. */
+static void on_answer(struct nfcm_half_core *h, const struct nfc_slot *slot,
+		      struct nfcm_outcome *out)
+{
+	s16 ahead = (s16)(sequence(slot) - (u16)h->id);
+
+	if (nfc_header_length(le64_to_cpu(slot->header)) > NFC_PAYLOAD_SIZE) {
+		fault(out, "answer over 56 bytes");
+	} else if (ahead > 0) {
+		fault(out, "answer from the future");
+	} else if (ahead < 0 || h->state == NFCM_STATE_IDLE ||
+		   h->state == NFCM_STATE_COMPLETE) {
+		out->event = NFCM_EVENT_STALE;
+	} else if (h->state != NFCM_STATE_CALLED) {
+		fault(out, "answer to no question");
+	} else {
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_ANSWERED;
+	}
+}
+
 /*
  * A message for an open channel, whose header nfcm_classify_header() passed. The
  * slot is a private copy.
@@ -410,6 +450,10 @@ void nfcm_classify(struct nfcm_channel_core *c, const struct nfcm_layout *l,
 	case NFC_TYPE_DIRECT:
 		out->direction = NFC_D2H;
 		on_direct(&c->half[NFC_D2H], slot, out);
+		break;
+	case NFC_TYPE_ANSWER:
+		out->direction = NFC_H2D;
+		on_answer(&c->half[NFC_H2D], slot, out);
 		break;
 	case NFC_TYPE_IND_BEGIN:
 		out->direction = NFC_D2H;

@@ -97,7 +97,8 @@ static bool to_withdraw(struct nfcm_half_core *h)
 	if (h->direction == NFC_H2D)
 		may = h->state == NFCM_STATE_OFFERED ||
 		      h->state == NFCM_STATE_MOVING ||
-		      h->state == NFCM_STATE_GIVEN;
+		      h->state == NFCM_STATE_GIVEN ||
+		      h->state == NFCM_STATE_CALLED;
 	if (!may || h->recall)
 		return false;
 	h->recall = true;
@@ -122,6 +123,8 @@ bool nfcm_act(struct nfcm_half_core *h, enum nfcm_input in)
 	switch (in) {
 	case NFCM_PUT_MESSAGE:
 		return to_start(h, NFCM_STATE_OFFERED);
+	case NFCM_PUT_CALL:
+		return to_start(h, NFCM_STATE_CALLED);
 	case NFCM_PUT_TRANSFER:
 		return to_start(h, NFCM_STATE_MOVING);
 	case NFCM_PUT_EAGER:

@@ -10,7 +10,7 @@ enum {
 	NFCM_BEAT_MS_MAX = 1 << 20,
 	/* what the driver uses */
 	NFCM_ACCEPTS = NFC_CAP_LOAD | NFC_CAP_RUNS | NFC_CAP_EAGER |
-		       NFC_CAP_HOST_RINGS,
+		       NFC_CAP_HOST_RINGS | NFC_CAP_CALLS,
 };
 
 /* The end of n things of a size; false if they leave the area. */

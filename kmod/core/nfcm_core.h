@@ -89,6 +89,7 @@ enum nfcm_input {
 	NFCM_PUT_MESSAGE, /* h2d: DIRECT */
 	NFCM_PUT_TRANSFER, /* h2d: IND_BEGIN; d2h: the first IND_LIST */
 	NFCM_PUT_EAGER, /* EAGER: see nfcm_core_eager() */
+	NFCM_PUT_CALL, /* h2d: CALL */
 	NFCM_PUT_WITHDRAW, /* h2d, and of what is posted */
 	NFCM_PUT_WITHDRAWN, /* d2h */
 	NFCM_PUT_ACCEPT, /* d2h: ACK of a message, FIN of an empty transfer */
@@ -117,6 +118,7 @@ enum nfcm_state {
 	NFCM_STATE_COMPLETE, /* a transfer: all bytes moved, FIN is to be put */
 	NFCM_STATE_GIVEN, /* an eager transfer: the device has the pages, and ends it */
 	NFCM_STATE_POSTED, /* d2h: the device has the pages for its next transfer */
+	NFCM_STATE_CALLED, /* h2d: a question is at the device */
 };
 
 /* One direction of a channel. */
@@ -159,6 +161,8 @@ enum nfcm_event {
 	NFCM_EVENT_CLOSED, /* the process closed halves */
 	NFCM_EVENT_OVER, /* the subscription is over */
 	NFCM_EVENT_ASKED, /* another host asks whether this one waits */
+	NFCM_EVENT_ANSWERED, /* the slot has the answer to a question */
+	NFCM_EVENT_UNANSWERED, /* no answer follows; see status */
 };
 
 struct nfcm_outcome {

@@ -20,7 +20,7 @@ enum {
 
 static const char *const states[] = { "idle",	"offered",  "answering",
 				      "moving", "complete", "given",
-				      "posted" };
+				      "posted", "called" };
 static const char *const events[] = {
 	"none",
 	"stale",
@@ -39,6 +39,8 @@ static const char *const events[] = {
 	"closed",
 	"over",
 	"asked",
+	"answered",
+	"unanswered",
 };
 
 static struct nfcm_layout layout;
@@ -127,6 +129,7 @@ static struct nfcm_half_core *half_of(const struct nfc_slot *slot)
 	memcpy(&note, slot->payload, sizeof(note));
 	switch (nfc_header_type(slot->header)) {
 	case NFC_TYPE_DIRECT:
+	case NFC_TYPE_CALL:
 	case NFC_TYPE_IND_BEGIN:
 	case NFC_TYPE_OFFER:
 	case NFC_TYPE_CLOSE:
@@ -151,6 +154,8 @@ static bool put(struct nfcm_half_core *h, const struct nfc_slot *slot)
 	switch (nfc_header_type(slot->header)) {
 	case NFC_TYPE_DIRECT:
 		return nfcm_act(h, NFCM_PUT_MESSAGE);
+	case NFC_TYPE_CALL:
+		return nfcm_act(h, NFCM_PUT_CALL);
 	case NFC_TYPE_IND_BEGIN:
 		return begin(h, b.size);
 	case NFC_TYPE_IND_LIST:

@@ -260,7 +260,12 @@ enum nfcomms_opcode {
 	 * brings code into the device: EPERM without CAP_SYS_ADMIN.
 	 */
 	NFCOMMS_OP_CONTROL = 11,
-	NFCOMMS_OP_COUNT = 12,
+	/*
+	 * Give the first @length bytes of @payload as a question, which its answer
+	 * commits; since version 3.1. See NFCOMMS_TAKEN.
+	 */
+	NFCOMMS_OP_ASK = 12,
+	NFCOMMS_OP_COUNT = 13,
 };
 
 /* Flags of an operation; unknown ones, or ones without a meaning for the opcode, are EINVAL. */
@@ -291,7 +296,7 @@ enum nfcomms_op_flags {
  * @rsvd: zero
  * @offset: of the first byte in the region
  * @operation: REFUSE with NFCOMMS_H2D: id of an ARM
- * @payload: SEND: the message; CONTROL: see enum nfcomms_control; else zero
+ * @payload: SEND, ASK: the message; CONTROL: see enum nfcomms_control; else zero
  */
 struct nfcomms_op {
 	__u16 opcode;
@@ -314,6 +319,12 @@ enum nfcomms_completion_flags {
 	NFCOMMS_INDIRECT = 1 << 0, /* NEXT: a transfer is offered, else a message */
 	NFCOMMS_NOT_NOW = 1 << 1, /* NOWAIT: the target was not there, nothing happened */
 	NFCOMMS_HELD = 1 << 2, /* HOLD: waits for ACCEPT or REFUSE, or the turn is kept */
+	/*
+	 * ASK: the target took it as a question. The answer is in @payload with
+	 * NFC_OK; with NFC_EWITHDRAWN and NFC_ECLOSED none follows. Without it
+	 * NFC_OK means that the target took a message: its answer is one, too.
+	 */
+	NFCOMMS_TAKEN = 1 << 3,
 };
 
 /**
@@ -322,7 +333,7 @@ enum nfcomms_completion_flags {
  * @opcode: of the operation
  * @flags: enum nfcomms_completion_flags
  * @status: enum nfcomms_status; NFC_OK: it took effect, else it did not. The one
- *	exception is a SEND that ends with NFC_ERESET: the outcome is unknown.
+ *	exception is a SEND or ASK that ends with NFC_ERESET: the outcome is unknown.
  *	NFC_EWITHDRAWN: a CANCEL was first. NFC_ESTALLED: the device beat, but did
  *	not move the transfer on for the module's stall_timeout_ms; it was aborted
  * @channel: handle
@@ -340,7 +351,8 @@ enum nfcomms_completion_flags {
  * @entry: entry in it that failed
  * @lists: of a transfer: gather lists sent
  * @repeated: of a transfer: rounds sent again
- * @payload: RECEIVE: the message; CONTROL: the answer, where status is NFC_OK; else zero
+ * @payload: RECEIVE: the message; ASK: see NFCOMMS_TAKEN; CONTROL: the answer, where
+ *	status is NFC_OK; else zero
  * @id: of the operation, as SUBMIT returned it
  * @epoch: of the device, as in nfcomms_info, that the operation was in: that of its
  *	channel, or the one that it was refused in; 0: in none

@@ -13,6 +13,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
+/* Flags of what moves bytes. */
+enum { MOVES = NFCOMMS_NOWAIT | NFCOMMS_HOLD | NFCOMMS_STAMPED };
+
 /* The fields that an opcode may carry; all else must be zero. */
 static const struct {
 	const char *name;
@@ -21,14 +24,15 @@ static const struct {
 } opcodes[] = {
 	{ "SUBSCRIBE", NFCOMMS_OP_SUBSCRIBE, 0, .target = true },
 	{ "CLOSE", NFCOMMS_OP_CLOSE, NFCOMMS_H2D | NFCOMMS_D2H, .channel = true },
-	{ "SEND", NFCOMMS_OP_SEND, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
-	  .channel = true, .length = true, .payload = true },
-	{ "RECEIVE", NFCOMMS_OP_RECEIVE, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
-	  .channel = true, .length = true },
-	{ "SEND_IND", NFCOMMS_OP_SEND_IND, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
-	  .channel = true, .address = true, .length = true, .timeout = true },
-	{ "RECEIVE_IND", NFCOMMS_OP_RECEIVE_IND, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
-	  .channel = true, .address = true, .length = true },
+	{ "SEND", NFCOMMS_OP_SEND, MOVES, .channel = true, .length = true,
+	  .payload = true },
+	{ "ASK", NFCOMMS_OP_ASK, NFCOMMS_NOWAIT | NFCOMMS_HOLD, .channel = true,
+	  .length = true, .payload = true },
+	{ "RECEIVE", NFCOMMS_OP_RECEIVE, MOVES, .channel = true, .length = true },
+	{ "SEND_IND", NFCOMMS_OP_SEND_IND, MOVES, .channel = true,
+	  .address = true, .length = true, .timeout = true },
+	{ "RECEIVE_IND", NFCOMMS_OP_RECEIVE_IND, MOVES, .channel = true,
+	  .address = true, .length = true },
 	{ "NEXT", NFCOMMS_OP_NEXT, NFCOMMS_NOWAIT, .channel = true },
 	{ "ARM", NFCOMMS_OP_ARM, NFCOMMS_H2D | NFCOMMS_D2H | NFCOMMS_HOLD,
 	  .channel = true },
