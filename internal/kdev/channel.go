@@ -87,12 +87,17 @@ func (c *Channel) TrySend(msg []byte, wake chan<- struct{}) (bool, error) {
 // try runs an operation that does not wait for its target, and ends the call.
 // False without an error if nothing happened.
 func (h *half) try(ctx context.Context, o *op, wake chan<- struct{}) (bool, error) {
+	return h.attempt(o, wake, func() error { return h.run(ctx, o) })
+}
+
+// attempt is try with the run of the operation.
+func (h *half) attempt(o *op, wake chan<- struct{}, run func() error) (bool, error) {
 	defer h.end(o)
 	p := h.spend(wake)
 	if p != nil {
 		o.raw.Flags |= uapi.Hold
 	}
-	err := h.run(ctx, o)
+	err := run()
 	switch {
 	case p == nil:
 	case err != nil: // the module may not have come to use it

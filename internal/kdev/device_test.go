@@ -70,6 +70,22 @@ func TestOtherInterface(t *testing.T) {
 	require.NoError(t, f.close())
 }
 
+// TestFirstInterface: a module of version 3.0 has no questions, so a call sends.
+func TestFirstInterface(t *testing.T) {
+	m := newModule(t)
+	m.uapi = uapi.UAPIMajor << 16
+	dev := opened(t, m)
+	ch, err := dev.Subscribe(patience(t), abi.TargetLoopback)
+	require.NoError(t, err)
+	a, err := ch.(bridge.Caller).Call(patience(t), []byte("question"), nil)
+	require.NoError(t, err)
+	require.True(t, a.Message)
+	buf := make([]byte, abi.PayloadSize)
+	n, err := ch.Receive(patience(t), buf)
+	require.NoError(t, err)
+	require.Equal(t, "question", string(buf[:n]))
+}
+
 // TestRights: the error of an operation that the module refuses for want of a right names it.
 func TestRights(t *testing.T) {
 	dev := opened(t, newModule(t))

@@ -81,7 +81,10 @@ func (h *half) end(o *op) {
 }
 
 // run makes one operation and returns its outcome.
-func (h *half) run(ctx context.Context, o *op) error {
+func (h *half) run(ctx context.Context, o *op) error { return h.outcome(ctx, o, h.fly(ctx, o)) }
+
+// fly makes one operation, and returns why the call gave up, nil if it did not.
+func (h *half) fly(ctx context.Context, o *op) error {
 	r := stamp.Of(ctx)
 	o.record.Store(r)
 	stamped := r != nil && h.dev.minor.Load() >= 1 && o.moves()
@@ -109,7 +112,7 @@ func (h *half) run(ctx context.Context, o *op) error {
 		h.repeated.Add(uint64(o.got.Repeated))
 		h.moving.Add(-1)
 	}
-	return h.outcome(ctx, o, cause)
+	return cause
 }
 
 // outcome returns what a completion means. cause is why the call gave up, nil

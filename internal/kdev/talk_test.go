@@ -40,6 +40,7 @@ type talker struct {
 	wake    chan struct{}
 	armed   bool   // it waits for its token
 	ready   bool   // the token came
+	asks    bool   // the device takes questions
 	moves   bool   // the last that was sent is a transfer
 	size    uint64 // of the device's offer
 	message bool   // it is one
@@ -87,7 +88,7 @@ func TestTalk(t *testing.T) {
 				stall = 2 * time.Second // passes of the audit are so far apart
 				t.Parallel()
 			}
-			p := newTalker(t, &c.Open, eager(c), stall)
+			p := newTalker(t, &c.Open, capabilities(c), stall)
 			for i := range c.Steps {
 				s := &c.Steps[i]
 				if err := p.step(s); err != nil {
@@ -99,12 +100,17 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// eager is how many entries an eager transfer has in a conversation: none if it has no such transfer.
-func eager(c *talk.Conversation) int {
-	if slices.ContainsFunc(c.Steps, func(s talk.Step) bool { return abi.Header(s.Slot.Header).Type() == abi.TypeEager }) {
-		return abi.EagerEntries
+// capabilities are those that the host uses in a conversation: others it must do without.
+func capabilities(c *talk.Conversation) (all uint32) {
+	for _, s := range c.Steps {
+		switch wire.Header(s.Slot.Header).Type() {
+		case wire.TypeEager:
+			all |= wire.CapEager
+		case wire.TypeCall:
+			all |= wire.CapCalls
+		}
 	}
-	return 0
+	return all
 }
 
 // asksBack reports whether a transfer is taken back before its target has it. No call does
@@ -121,12 +127,19 @@ func asksBack(c *talk.Conversation) bool {
 	return false
 }
 
-// newTalker opens a device with eager transfers of so many entries, whose host finds out within stall
-// that it lost an offer, 0 for its default, and a channel on it.
-func newTalker(t *testing.T, o *talk.Open, eager int, stall time.Duration) *talker {
-	p := &talker{T: t, said: make(chan abi.Slot, 256), wake: make(chan struct{}, 1), close: make(chan error, 2)}
-	s, err := scripted.New(scripted.Shape{Channels: 64, Window: int(o.Window), Runs: int(o.Runs), Eager: eager},
-		scripted.Hooks{Lay: func(a *abi.Area) { a.DeviceHello.Hello().MaxTransfer = o.Limit }})
+// newTalker opens a device with capabilities, whose host finds out within stall that it lost an offer,
+// 0 for its default, and a channel on it.
+func newTalker(t *testing.T, o *talk.Open, capabilities uint32, stall time.Duration) *talker {
+	p := &talker{T: t, said: make(chan wire.Slot, 256), wake: make(chan struct{}, 1), close: make(chan error, 2)}
+	shape := scripted.Shape{Channels: 64, Window: int(o.Window), Runs: int(o.Runs)}
+	if capabilities&wire.CapEager != 0 {
+		shape.Eager = wire.EagerEntries
+	}
+	p.asks = capabilities&wire.CapCalls != 0
+	s, err := scripted.New(shape, scripted.Hooks{Lay: func(a *wire.Area) {
+		a.DeviceHello.Hello().MaxTransfer = o.Limit
+		a.DeviceHello.Hello().Capabilities |= capabilities & wire.CapCalls
+	}})
 	require.NoError(t, err)
 	p.s = s
 	// The test answers for the device: a busy machine may run it late.
@@ -203,7 +216,10 @@ func (p *talker) begin(m *wire.Slot) {
 		message := slices.Clone(m.Bytes()[:h.Length()])
 		p.send(func(ctx context.Context) error { return p.ch.Send(ctx, message) },
 			func(context.Context) (bool, error) { return p.ch.TrySend(message, p.wake) })
-	case abi.TypeIndBegin:
+	case wire.TypeCall:
+		p.moves = false
+		p.ask(slices.Clone(m.Bytes()[:h.Length()&wire.CallBytesMask]))
+	case wire.TypeIndBegin:
 		p.sendInd(m.Begin())
 	case wire.TypeEager:
 		if h.Length()&wire.ListD2H != 0 {
@@ -271,6 +287,18 @@ func (p *talker) sendInd(b *wire.Begin) {
 	}
 	p.send(func(ctx context.Context) error { return whole(ctx, data) },
 		func(ctx context.Context) (bool, error) { return p.ch.TrySendInd(ctx, data, p.wake) })
+}
+
+// ask makes a call whose message is a question.
+func (p *talker) ask(message []byte) {
+	ch, buf := p.ch.(bridge.Caller), make([]byte, abi.PayloadSize)
+	p.send(func(ctx context.Context) error {
+		_, err := ch.Call(ctx, message, buf)
+		return err
+	}, func(ctx context.Context) (bool, error) {
+		_, ok, err := ch.TryCall(ctx, message, buf, p.wake)
+		return ok, err
+	})
 }
 
 // send makes a call that sends: with the place of the waiter that was woken, if one was.
@@ -421,7 +449,14 @@ func (p *talker) concludes(s *talk.Step, dropped uint64) error {
 			return fmt.Errorf("a later call ended with %v", err)
 		}
 	case proto.EventDelivered:
+		if c := p.calls[abi.H2D]; p.asks && c != nil && c.ctx.Err() != nil {
+			return p.ends(abi.H2D, bridge.ErrUnanswered)
+		}
 		return p.ends(abi.Direction(s.Slot.Ack().Direction), nil)
+	case proto.EventAnswered:
+		return p.ends(abi.H2D, nil)
+	case proto.EventUnanswered:
+		return p.ends(abi.H2D, bridge.ErrUnanswered)
 	case proto.EventRefused, proto.EventFailed:
 		return p.fails(s.Slot.Ack())
 	case proto.EventAborted:

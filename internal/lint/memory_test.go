@@ -22,8 +22,8 @@ var ofOwn = regexp.MustCompile(`\.Bytes\(\)\[|\.Payload\[|\.Name\[|\.Text\[|\.Dr
 // ownCopies are functions whose copies are of memory that is there, or that may end a process: of a
 // message, as Go itself copies it, of objects on the stack, and of what internal/fault calls.
 var ownCopies = []string{
-	"internal/kdev/channel.go Receive", "internal/kdev/channel.go TryReceive", "bridge/mailbox/receive.go receive", // messages
-	"internal/kdev/umod/file.go Take",                                             // completions
+	"internal/kdev/channel.go Receive", "internal/kdev/channel.go TryReceive", "internal/kdev/call.go called", "bridge/mailbox/receive.go receive", // messages
+	"internal/kdev/umod/file.go take",                                             // completions
 	"internal/mesh/pump.go receive",                                               // bytes of a link
 	"pkg/nfcomms/transfer.go sendObject", "pkg/nfcomms/transfer.go receiveObject", // objects on the stack
 	"pkg/nfcomms/transfer.go trySendInd", "pkg/nfcomms/transfer.go tryReceiveInd", // likewise

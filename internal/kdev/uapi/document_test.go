@@ -106,7 +106,7 @@ func TestDocumentHasTheCallsAndOpcodes(t *testing.T) {
 			want = append(want, fmt.Sprintf("| `%s` | %d |", name, e.Value))
 		}
 	}
-	require.Len(t, want, 22)
+	require.Len(t, want, 23)
 	row := regexp.MustCompile("(?m)^\\| `NFCOMMS_IOC_\\w+` \\|[^|]*\\|[^|]*\\|[^|]*\\||^\\| `NFCOMMS_OP_\\w+` \\|[^|]*\\|")
 	assert.ElementsMatch(t, want, row.FindAllString(readFile(t, documentPath), -1))
 }

@@ -134,7 +134,8 @@ const (
 	OpAccept     = 9  // end a held receive: commit it
 	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose id is Operation
 	OpControl    = 11 // Payload: RequestStart and others; Address and Length for a load
-	OpCount      = 12
+	OpAsk        = 12 // Length bytes of Payload, as a question; since version 3.1
+	OpCount      = 13
 )
 
 // Flags of an operation (enum nfcomms_op_flags).
@@ -170,6 +171,7 @@ const (
 	Indirect = 1 << 0 // OpNext: a transfer is offered, else a message
 	NotNow   = 1 << 1 // Nowait: the target was not there, nothing happened
 	Held     = 1 << 2 // Hold: waits for OpAccept or OpRefuse
+	Taken    = 1 << 3 // OpAsk: the target took a question, and Payload has its answer if Status is OK
 )
 
 // Completion is how an operation ended.

@@ -43,7 +43,7 @@ func (f *File) TakeBack(c *uapi.Completion) {
 }
 
 // atOnce makes an operation without waiting for the target, if that can be. It does not
-// pass those that are queued.
+// pass those that are queued, and asks nobody: an answer may take any time.
 func (h *half) atOnce(o *operation) bool {
 	flags := o.raw.Flags
 	waits := flags&uapi.Nowait == 0

@@ -69,7 +69,7 @@ func (c *channel) accept(o *operation) {
 // runs returns the half that queues an operation, nil if none does.
 func (c *channel) runs(opcode uint16) *half {
 	switch opcode {
-	case uapi.OpSend, uapi.OpSendInd:
+	case uapi.OpSend, uapi.OpSendInd, uapi.OpAsk:
 		return &c.halves[abi.H2D]
 	case uapi.OpReceive, uapi.OpReceiveInd, uapi.OpNext:
 		return &c.halves[abi.D2H]
@@ -159,7 +159,7 @@ func (c *channel) arm(o *operation) {
 // add queues an operation. Receivers do not queue, and neither do sends with
 // NOWAIT, which may have a turn that is kept before those in the queue.
 func (h *half) add(o *operation) {
-	receives := o.raw.Opcode != uapi.OpSend && o.raw.Opcode != uapi.OpSendInd
+	receives := h == &h.channel.halves[abi.D2H]
 	if !receives && o.raw.Flags&uapi.Nowait != 0 {
 		h.channel.file.work.Go(func() { h.channel.file.complete(h.run(o)) })
 		return
@@ -281,6 +281,8 @@ func (h *half) run(o *operation) (*operation, uapi.Completion) {
 	switch o.raw.Opcode {
 	case uapi.OpSend:
 		err = h.send(o)
+	case uapi.OpAsk:
+		err = h.ask(o)
 	case uapi.OpSendInd:
 		err = h.sendInd(o)
 	case uapi.OpNext:
@@ -337,6 +339,35 @@ func (h *half) send(o *operation) error {
 	}
 	ok, err := h.channel.ch.TrySend(msg, h.channel.spend(o))
 	o.tried(ok, err)
+	return err
+}
+
+// ask gives a message as a question.
+func (h *half) ask(o *operation) error {
+	caller, is := h.channel.ch.(bridge.Caller)
+	if !is {
+		return h.send(o)
+	}
+	msg, ok := o.raw.Payload[:o.raw.Length], true
+	var a bridge.Answer
+	var err error
+	if o.raw.Flags&uapi.Nowait == 0 {
+		a, err = caller.Call(o, msg, o.out.Payload[:])
+	} else {
+		a, ok, err = caller.TryCall(o, msg, o.out.Payload[:], h.channel.spend(o))
+		o.tried(ok, err)
+	}
+	var unanswered *bridge.UnansweredError
+	switch {
+	case errors.As(err, &unanswered) && unanswered.Late: // the target has the message
+		return nil
+	case unanswered != nil:
+		err = unanswered.Cause
+		o.out.Flags |= uapi.Taken
+	case err == nil && ok && !a.Message:
+		o.out.Flags |= uapi.Taken
+		o.out.Length = uint64(a.Size)
+	}
 	return err
 }
 

@@ -199,18 +199,23 @@ func outcome(c uapi.Completion, o *operation, err error) uapi.Completion {
 	return c
 }
 
+// moves are the flags of what moves bytes.
+const moves = uapi.Nowait | uapi.Hold | uapi.Stamped
+
 // flagsOf lists the flags that mean something for an opcode.
 var flagsOf = [uapi.OpCount]uint16{
-	uapi.OpClose: uapi.H2D | uapi.D2H, uapi.OpSend: uapi.Nowait | uapi.Hold, uapi.OpReceive: uapi.Nowait | uapi.Hold,
-	uapi.OpReceiveInd: uapi.Nowait | uapi.Hold, uapi.OpArm: uapi.H2D | uapi.D2H | uapi.Hold,
-	uapi.OpSendInd: uapi.Nowait | uapi.Hold, uapi.OpNext: uapi.Nowait, uapi.OpRefuse: uapi.H2D,
+	uapi.OpClose: uapi.H2D | uapi.D2H, uapi.OpSend: moves, uapi.OpReceive: moves,
+	uapi.OpReceiveInd: moves, uapi.OpArm: uapi.H2D | uapi.D2H | uapi.Hold,
+	uapi.OpSendInd: moves, uapi.OpAsk: uapi.Nowait | uapi.Hold, uapi.OpNext: uapi.Nowait, uapi.OpRefuse: uapi.H2D,
 }
 
 // valid returns what is wrong with the fields of an operation.
 func valid(o *uapi.Op) syscall.Errno {
 	memory := o.Opcode == uapi.OpSendInd || o.Opcode == uapi.OpReceiveInd || o.Opcode == uapi.OpControl
-	payload := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpControl
-	message := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpReceive
+	sends := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpAsk
+	payload := sends || o.Opcode == uapi.OpControl
+	message := sends || o.Opcode == uapi.OpReceive
+	flags := o.Flags &^ uapi.Stamped
 	switch {
 	case o.Opcode == 0 || o.Opcode >= uapi.OpCount || o.Flags&^flagsOf[o.Opcode] != 0:
 	case o.Rsvd != 0 || o.Target != 0 && o.Opcode != uapi.OpSubscribe || o.Operation != 0 && (o.Opcode != uapi.OpRefuse || o.Flags != uapi.H2D):
@@ -218,12 +223,12 @@ func valid(o *uapi.Op) syscall.Errno {
 	case o.Epoch != 0 && o.Channel != 0 || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
 	case !memory && o.Address != 0 || !payload && o.Payload != [uapi.PayloadSize]byte{}:
 	case !memory && !message && o.Length != 0:
-	case o.Opcode == uapi.OpSendInd && o.Flags != 0 && o.TimeoutNS != 0:
+	case o.Opcode == uapi.OpSendInd && flags != 0 && o.TimeoutNS != 0:
 	case message && o.Length > uapi.PayloadSize:
 	case o.Opcode == uapi.OpClose && o.Flags == 0:
 	case o.Opcode == uapi.OpArm && (o.Flags&^uapi.Hold != uapi.H2D && o.Flags != uapi.D2H):
-	case o.Opcode == uapi.OpReceive && o.Flags == uapi.Nowait|uapi.Hold, o.Opcode == uapi.OpReceiveInd && o.Flags == uapi.Nowait|uapi.Hold:
-	case (o.Opcode == uapi.OpSend || o.Opcode == uapi.OpSendInd) && o.Flags == uapi.Hold:
+	case (o.Opcode == uapi.OpReceive || o.Opcode == uapi.OpReceiveInd) && flags == uapi.Nowait|uapi.Hold:
+	case (sends || o.Opcode == uapi.OpSendInd) && flags == uapi.Hold:
 	case (o.Opcode == uapi.OpSubscribe || o.Opcode == uapi.OpControl) != (o.Channel == 0):
 	case o.Opcode == uapi.OpControl && !validRequest(o):
 	default:
