@@ -5,23 +5,29 @@
 
 #include "library.h"
 
-static int send_message(struct nfcomms_dev *dev, uint32_t channel,
-			const void *message, size_t size, uint16_t flags)
+/* Give a message by an operation; *c is its completion. */
+static int give(struct nfcomms_dev *dev, struct nfcomms_op op,
+		const void *message, size_t size, struct nfcomms_completion *c)
 {
-	struct nfcomms_op op = { .opcode = NFCOMMS_OP_SEND,
-				 .flags = flags,
-				 .channel = channel,
-				 .length = size };
-	struct nfcomms_completion c = { 0 };
-	int rc;
-
+	op.length = size;
 	if (size > NFCOMMS_MESSAGE_MAX)
 		return -E2BIG;
 	if (size && !message)
 		return -EFAULT;
 	if (size)
 		memcpy(op.payload, message, size);
-	rc = device_call(dev, &op, &c);
+	return device_call(dev, &op, c);
+}
+
+static int send_message(struct nfcomms_dev *dev, uint32_t channel,
+			const void *message, size_t size, uint16_t flags)
+{
+	struct nfcomms_op op = { .opcode = NFCOMMS_OP_SEND,
+				 .flags = flags,
+				 .channel = channel };
+	struct nfcomms_completion c = { 0 };
+	int rc = give(dev, op, message, size, &c);
+
 	return c.flags & NFCOMMS_NOT_NOW ? -EAGAIN : rc;
 }
 
@@ -71,6 +77,51 @@ int nfcomms_try_receive(struct nfcomms_dev *dev, uint32_t channel,
 			void *message, size_t size)
 {
 	return receive_message(dev, channel, message, size, NFCOMMS_NOWAIT);
+}
+
+/* The answer to a question that was taken as a message is one. */
+static int receive_answer(struct nfcomms_dev *dev, uint32_t channel,
+			  void *answer, size_t room)
+{
+	int rc = nfcomms_receive(dev, channel, answer, room);
+
+	switch (rc) {
+	case -EINTR:
+	case -EBUSY:
+		return -EINPROGRESS;
+	case -EPIPE:
+		return -ENODATA;
+	default:
+		return rc;
+	}
+}
+
+int nfcomms_call(struct nfcomms_dev *dev, uint32_t channel,
+		 const void *question, size_t size, void *answer, size_t room)
+{
+	struct nfcomms_op op = { .channel = channel };
+	struct nfcomms_completion c = { 0 };
+	int rc;
+
+	if (!dev)
+		return -EINVAL;
+	if (room && !answer)
+		return -EFAULT;
+	op.opcode = dev->asks ? NFCOMMS_OP_ASK : NFCOMMS_OP_SEND;
+	rc = give(dev, op, question, size, &c);
+	if (rc && c.flags & NFCOMMS_TAKEN)
+		return -ENODATA;
+	if (rc)
+		return rc;
+	if (!(c.flags & NFCOMMS_TAKEN))
+		return receive_answer(dev, channel, answer, room);
+	if (c.length > NFCOMMS_MESSAGE_MAX)
+		return -EPROTO;
+	if (c.length > room)
+		return -E2BIG;
+	if (c.length)
+		memcpy(answer, c.payload, c.length);
+	return (int)c.length;
 }
 
 static int move(struct nfcomms_dev *dev, const struct nfcomms_op *op,

@@ -39,6 +39,8 @@ static const struct {
 	{ EINVAL, "invalid argument" },
 	{ EOPNOTSUPP, "not supported" },
 	{ EINTR, "interrupted, nothing was delivered" },
+	{ ENODATA, "a process took the question, and does not answer it" },
+	{ EINPROGRESS, "a process took the question, and may answer late" },
 	{ ENODEV, "device lost" },
 	{ EHOSTDOWN, "device in fault" },
 	{ EAGAIN, "not now" },
@@ -214,6 +216,7 @@ int nfcomms_open_fd(int fd, struct nfcomms_dev **dev)
 		free(opened);
 		return rc;
 	}
+	opened->asks = (info.uapi & 0xffff) >= 1;
 	*dev = opened;
 	return 0;
 }
@@ -233,6 +236,7 @@ static int open_umod(const char *address, struct nfcomms_dev **dev)
 
 	if (!opened)
 		return -ENOMEM;
+	opened->asks = 1;
 	rc = umod_open(address, opened);
 	if (rc)
 		free(opened);

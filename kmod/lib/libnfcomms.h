@@ -209,6 +209,21 @@ NFCOMMS_API int nfcomms_try_receive(struct nfcomms_dev *dev, uint32_t channel,
 				    void *message, size_t size);
 
 /*
+ * Give a message as a question, take its answer, and return the length of that. A
+ * target that answers by channel_reply does both by one slot each way; the answer of
+ * another is the message that it sends next.
+ *
+ * -EINTR, -ECANCELED, -EPIPE, -E2BIG, -EPROTOTYPE: as of nfcomms_send(), no process
+ * took the question. -ENODATA: one took it, and there is no answer: it closed, or a
+ * signal ended the call, and it learns that nobody waits. -EINPROGRESS: one took it as
+ * a message, whose answer may still come as one. -E2BIG also where the answer is longer
+ * than room: it is dropped, or stays offered if it is a message.
+ */
+NFCOMMS_API int nfcomms_call(struct nfcomms_dev *dev, uint32_t channel,
+			     const void *question, size_t size, void *answer,
+			     size_t room);
+
+/*
  * Give a transfer; 0 once the target holds all bytes. The device reads them
  * itself. failure may be NULL. -EMSGSIZE: the target wants another size.
  * -ENOMEM: more than may be locked (ulimit -l), or the device is full. -EFAULT:

@@ -12,6 +12,7 @@
 struct nfcomms_dev {
 	int fd; /* of the device node; without a module one that polls alike */
 	uintptr_t file; /* without a module: what stands for the node; else 0 */
+	int asks; /* it has NFCOMMS_OP_ASK; a module of version 3.0 has not */
 };
 
 /*

@@ -90,6 +90,11 @@ CASE(echoes_messages)
 		CHECK(!memcmp(in, out, (size_t)n));
 	}
 	CHECK_EQ(nfcomms_try_receive(dev, channel, in, 56), -EAGAIN);
+	for (n = 0; n <= 56; n++)
+		CHECK_EQ(nfcomms_call(dev, channel, out, (size_t)n, in, 56), n);
+	CHECK(!memcmp(in, out, 56));
+	CHECK_EQ(nfcomms_call(dev, channel, out, 12, in, 11), -E2BIG);
+	CHECK_EQ(nfcomms_try_receive(dev, channel, in, 56), -EAGAIN);
 	CHECK_EQ(nfcomms_send(dev, channel, out, 12), 0);
 	CHECK_EQ(nfcomms_receive(dev, channel, in, 11), -E2BIG);
 	CHECK_EQ(nfcomms_receive(dev, channel, in, 12), 12);

@@ -329,6 +329,55 @@ CASE(messages)
 	nfcomms_close(dev);
 }
 
+/* How a call ends with a completion. */
+static int call_ends(struct nfcomms_dev *dev, uint16_t flags, uint32_t status,
+		     uint64_t length, void *answer, size_t room)
+{
+	fake.completion = (struct nfcomms_completion){ .flags = flags,
+						       .status = status,
+						       .length = length };
+	memcpy(fake.completion.payload, "back", 4);
+	return nfcomms_call(dev, 7, "x", 1, answer, room);
+}
+
+CASE(calls)
+{
+	const uint16_t taken = NFCOMMS_TAKEN;
+	struct nfcomms_dev *dev;
+	char m[57];
+
+	fake_reset();
+	CHECK_EQ(nfcomms_call(NULL, 7, "x", 1, m, 56), -EINVAL);
+	CHECK_EQ(nfcomms_open("0", &dev), 0); /* of version 3.0 */
+	CHECK_EQ(call_ends(dev, 0, NFC_ECLOSED, 0, m, 56), -EPIPE);
+	CHECK_EQ(fake.op.opcode, NFCOMMS_OP_SEND);
+	nfcomms_close(dev);
+	fake.uapi |= 1;
+	CHECK_EQ(nfcomms_open("0", &dev), 0);
+	fake.ioctls = 0;
+	CHECK_EQ(nfcomms_call(dev, 7, m, 57, m, 56), -E2BIG);
+	CHECK_EQ(nfcomms_call(dev, 7, NULL, 1, m, 56), -EFAULT);
+	CHECK_EQ(nfcomms_call(dev, 7, "x", 1, NULL, 56), -EFAULT);
+	CHECK_EQ(fake.ioctls, 0);
+
+	CHECK_EQ(call_ends(dev, taken, NFC_OK, 4, m, 56), 4);
+	CHECK(fake.op.opcode == NFCOMMS_OP_ASK && fake.op.channel == 7 &&
+	      fake.op.length == 1 && fake.op.payload[0] == 'x');
+	CHECK(!memcmp(m, "back", 4));
+	CHECK_EQ(call_ends(dev, taken, NFC_OK, 0, NULL, 0), 0);
+	CHECK_EQ(call_ends(dev, taken, NFC_OK, 4, m, 3), -E2BIG);
+	CHECK_EQ(call_ends(dev, taken, NFC_OK, 57, m, 57), -EPROTO);
+	CHECK_EQ(call_ends(dev, taken, NFC_EWITHDRAWN, 0, m, 56), -ENODATA);
+	CHECK_EQ(call_ends(dev, taken, NFC_ECLOSED, 0, m, 56), -ENODATA);
+	CHECK_EQ(call_ends(dev, 0, NFC_EWITHDRAWN, 0, m, 56), -ECANCELED);
+	CHECK_EQ(call_ends(dev, 0, NFC_ECLOSED, 0, m, 56), -EPIPE);
+	CHECK_EQ(call_ends(dev, 0, NFC_OK, 4, m, 56), 4); /* a message each way */
+	CHECK_EQ(fake.op.opcode, NFCOMMS_OP_RECEIVE);
+	fake.interrupts = 1;
+	CHECK_EQ(nfcomms_call(dev, 7, "x", 1, m, 56), -EINTR);
+	nfcomms_close(dev);
+}
+
 CASE(transfers)
 {
 	struct nfcomms_dev *dev = opened();

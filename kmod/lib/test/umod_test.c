@@ -179,6 +179,11 @@ CASE(many_signals)
 			;
 		CHECK_EQ(rc, 4);
 		CHECK_EQ(back, i);
+		do
+			rc = nfcomms_call(dev, channel, &i, 4, &back, 4);
+		while (rc == -EINTR || rc == -ENODATA);
+		CHECK_EQ(rc, 4); /* no answer is that to a call before */
+		CHECK_EQ(back, i);
 		i++;
 	}
 	setitimer(ITIMER_REAL, &never, NULL);
