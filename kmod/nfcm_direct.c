@@ -146,9 +146,13 @@ static bool offer_next(struct nfcm_half *half)
 	bool put;
 
 	lockdep_assert_held(&half->ch->mailbox->lock);
-	if (half->op->opcode == NFCOMMS_OP_SEND_IND)
-		return nfcm_transfer_begin(half);
-	put = offer_message(half);
+	if (half->op->opcode == NFCOMMS_OP_SEND_IND) {
+		put = nfcm_transfer_begin(half);
+		if (put && half->op->flags & NFCOMMS_NOWAIT) /* ask it back */
+			nfcm_half_set_pending(half, NFC_TYPE_WITHDRAW, 0, 0);
+		return put;
+	}
+	put = is_question(half) ? offer_question(half) : offer_message(half);
 	if (!put)
 		nfcm_half_wait_for_room(half, false);
 	return put;

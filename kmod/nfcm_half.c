@@ -107,6 +107,7 @@ void nfcm_escalation_start(struct nfcm_escalation *escalation,
 	escalation->asked = ch->mailbox->tail;
 	escalation->waited_ms = 0;
 	escalation->untaken_ms = 0;
+	escalation->look = false;
 	list_add_tail(&escalation->node, &ch->mailbox->escalations);
 	nfcm_watch_kick(ch->epoch);
 }
@@ -116,6 +117,7 @@ void nfcm_escalation_stop(struct nfcm_escalation *escalation,
 			  const struct nfcm_channel *ch)
 {
 	lockdep_assert_held(&ch->mailbox->lock);
+	escalation->look = false;
 	list_del_init(&escalation->node);
 }
 
@@ -144,18 +146,29 @@ void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent)
 /*
  * Have a message put before any other that ends a transaction or answers an
  * offer. A WITHDRAW and an ABORT must be answered; but a transfer whose lists
- * move, and whose WITHDRAW is not answered, is aborted.
+ * move, and whose WITHDRAW is not answered, is aborted. That of a try must be
+ * looked at.
  */
 void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 			   u32 status, u64 size)
 {
+	struct nfcm_escalation *escalation = &half->escalation;
+	bool moves = half->core->state == NFCM_STATE_MOVING;
+
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->pending = type;
 	half->pending_status = status;
 	half->pending_size = size;
-	if (type == NFC_TYPE_ABORT || (type == NFC_TYPE_WITHDRAW &&
-				       half->core->state != NFCM_STATE_MOVING))
-		nfcm_escalation_start(&half->escalation, half->ch);
+	if (type == NFC_TYPE_ABORT || (type == NFC_TYPE_WITHDRAW && !moves)) {
+		if (escalation->look)
+			nfcm_escalation_stop(escalation, half->ch);
+		nfcm_escalation_start(escalation, half->ch);
+	} else if (type == NFC_TYPE_WITHDRAW && half->op &&
+		   half->op->flags & NFCOMMS_NOWAIT) {
+		nfcm_escalation_start(escalation, half->ch);
+		escalation->look = true;
+		escalation->asked = U64_MAX; /* until it is put */
+	}
 }
 
 /* The payload of the pending message: a record for an answer, else a note. */
@@ -253,6 +266,8 @@ static void push(struct nfcm_half *half)
 		nfcm_send_next(half);
 	else
 		nfcm_receive_next(half);
+	if (half->pending == NFC_TYPE_WITHDRAW) /* of a try */
+		put_pending(half);
 	nfcm_channel_step(half->ch);
 }
 

@@ -34,6 +34,7 @@ struct nfcm_escalation {
 	u64 asked; /* mailbox->tail then, or when what asks was put */
 	u32 waited_ms; /* since it was taken */
 	u32 untaken_ms; /* before that */
+	bool look; /* it need only be taken: a transfer may move then */
 };
 
 /* One direction of a channel. The mailbox guards all of it. */

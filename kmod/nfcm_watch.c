@@ -29,8 +29,12 @@ static void escalate(struct nfcm_escalation *l, u64 heartbeats, u32 ms)
 
 	lockdep_assert_held(&mailbox->lock);
 	ms = min_t(s64, ms, age); /* it may be younger than the tick */
-	if (l->untaken_ms < limits->heartbeat_timeout_ms &&
-	    nfcm_load(&mailbox->h2d_head, 0) < l->asked) {
+	if (nfcm_load(&mailbox->h2d_head, 0) >= l->asked) {
+		if (l->look) {
+			nfcm_escalation_stop(l, l->ch);
+			return;
+		}
+	} else if (l->untaken_ms < limits->heartbeat_timeout_ms) {
 		l->heartbeats = heartbeats;
 		l->untaken_ms += ms;
 		l->waited_ms = 0;

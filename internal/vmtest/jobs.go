@@ -197,6 +197,7 @@ var programs = map[string]program{
 	"between":  clientTest("between"),
 	"clients":  clientTest("clients"),
 	"recover":  clientTest("recover"),
+	"computes": clientTest("computes"),
 	"first":    {kind: cTest, source: []string{"internal/vmtest/c/first/first_test.c", "firmware/test/harness.c"}},
 	"refused":  {kind: cTest, source: []string{"internal/vmtest/c/interface2/refused_test.c", "firmware/test/harness.c"}},
 	// An emulated IOMMU takes a tenth of a second to map a few MiB.
@@ -273,8 +274,8 @@ var jobs = []job{
 	{
 		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset; one that writes when a reset begins",
 		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, params: loaded,
-		nodes:    append(lies(neverAborted, neverWithdrawn, hangs, writesLate), losing...),
-		programs: append([]string{"quiesce@" + neverAborted, "kept@" + neverWithdrawn, "recover@" + hangs, "stale@" + writesLate}, on("lost", losing)...),
+		nodes:    append(append(lies(neverAborted, neverWithdrawn, hangs, writesLate), node{name: "lone", args: []string{"--lone=1"}}), losing...),
+		programs: append([]string{"quiesce@" + neverAborted, "kept@" + neverWithdrawn, "recover@" + hangs, "stale@" + writesLate, "computes@lone"}, on("lost", losing)...),
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",
