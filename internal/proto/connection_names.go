@@ -5,27 +5,33 @@ import "strings"
 // Inputs of a half at an end of a channel between two hosts, beside messages of its host and the
 // deadline of its offer: events of the other end.
 const (
-	HearReady      DeviceInput = deviceInputs + 1 + iota // d2h: READY of the next id, of this end's host
-	OtherMessage                                         // d2h: the other host offers a message
-	OtherTransfer                                        // d2h: … a transfer
-	OtherFits                                            // d2h: … a transfer of the size that is posted at an open half
-	OtherWithdraws                                       // d2h: … asks for its offer back
-	OtherAsks                                            // d2h: … asks whether this host waits
-	OtherTook                                            // h2d: the other host took what this one offers
-	OtherGaveBack                                        // h2d: … gave it back
-	OtherRefused                                         // h2d: … refused it with a status that one may send
-	OtherFailed                                          // h2d: … with another one
-	OtherMoves                                           // h2d: … took it as a transfer, whose bytes move now
-	OtherReady                                           // h2d: … waits to receive
-	OtherClosed                                          // the other host closed its half
-	OtherGone                                            // there is no other end any more
+	HearReady       DeviceInput = deviceInputs + 1 + iota // d2h: READY of the next id, of this end's host
+	HearLate                                              // d2h: IND_LIST or EAGER for an offer that its host has closed, or left
+	OtherMessage                                          // d2h: the other host offers a message
+	OtherTransfer                                         // d2h: … a transfer
+	OtherFits                                             // d2h: … a transfer of the size that is posted at an open half
+	OtherFitsLate                                         // d2h: … which it has closed, or left
+	OtherWithdraws                                        // d2h: … asks for its offer back
+	OtherAsks                                             // d2h: … asks whether this host waits
+	OtherTook                                             // h2d: the other host took what this one offers
+	OtherGaveBack                                         // h2d: … gave it back
+	OtherRefused                                          // h2d: … refused it with a status that one may send
+	OtherFailed                                           // h2d: … with another one
+	OtherMoves                                            // h2d: … takes the transfer by lists
+	OtherMovesPages                                       // h2d: … by pages
+	OtherStops                                            // … ends a transfer that moves
+	OtherReady                                            // h2d: … waits to receive
+	OtherClosed                                           // the other host closed its half
+	OtherGone                                             // there is no other end any more
+	HostGone                                              // this end's host detaches
 	connectionInputs
 )
 
 var connectionInputNames = [connectionInputs - deviceInputs]string{
-	"", "READY", "other: message", "other: transfer", "other: transfer of posted size", "other: withdraws", "other: asks",
-	"other: took it", "other: gave it back", "other: refused it", "other: failed it", "other: moves it", "other: ready",
-	"other: closed", "other: gone",
+	"", "READY", "IND_LIST or EAGER too late", "other: message", "other: transfer", "other: transfer of posted size",
+	"other: transfer of posted size that is gone", "other: withdraws", "other: asks", "other: took it", "other: gave it back",
+	"other: refused it", "other: failed it", "other: takes it by lists", "other: takes it by pages", "other: stops",
+	"other: ready", "other: closed", "other: gone", "host: gone",
 }
 
 // ConnectionMarks are what an end of a channel between hosts remembers of a half beside its state.
@@ -34,8 +40,8 @@ type ConnectionMarks uint16
 // Marks of a half at an end.
 const (
 	EndListed          ConnectionMarks = 1 << iota // h2d: list 0 lies beside the offer
-	EndPages                                       // h2d: the offer has its pages
-	EndAsked                                       // h2d: the offer is asked back from the other end
+	EndPages                                       // h2d: the offer has its pages; moving: a host has pages where the other has lists, or posted them
+	EndAsked                                       // h2d: the offer is asked back from the other end; moving: its host withdraws the pages
 	EndAborting                                    // … as the host aborts it
 	EndLate                                        // … as its time is over
 	EndBroken                                      // … as the host broke a rule
@@ -43,13 +49,14 @@ const (
 	EndReadyDue                                    // OFFER waits for READY
 	EndShut                                        // the end's host closed the half
 	EndClosed                                      // the other host did
+	EndEnding                                      // the transfer ends: when the engine is quiet, and the other host does not decide
 	connectionMarksAll = 1<<iota - 1
 
-	connectionBrief = EndListed | EndPages | EndAsked | endWhy
+	connectionBrief = EndListed | EndPages | EndAsked | EndEnding | endWhy
 	endWhy          = EndAborting | EndLate | EndBroken
 )
 
-var connectionMarkNames = []string{"listed", "pages", "asked back", "aborting", "late", "broken", "posted", "READY due", "shut", "closed"}
+var connectionMarkNames = []string{"listed", "pages", "asked back", "aborting", "late", "broken", "posted", "READY due", "shut", "closed", "ending"}
 
 // String names the marks.
 func (m ConnectionMarks) String() string { return joined(connectionMarkNames, uint(m)) }
@@ -68,9 +75,14 @@ const (
 	NewsClosedD2H                  // … the other half: no row has this, an end keeps one for each
 	NewsGone                       // the end is released
 	NewsGiveUp                     // none for the other: this end takes it for gone
+
+	// Of transfers that move: they arrive at once.
+	NewsTakes // its host takes the offer, whose bytes move from here on
+	NewsStops // the transfer ends here
+	NewsTook  // its host has all bytes, and took them
 )
 
-var newsNames = []string{"answered", "offered", "withdrawn", "asked", "ready", "closed", "closed d2h", "gone", "gives up"}
+var newsNames = []string{"answered", "offered", "withdrawn", "asked", "ready", "closed", "closed d2h", "gone", "gives up", "takes it", "stops", "took it"}
 
 // String names the news.
 func (n News) String() string { return joined(newsNames, uint(n)) }

@@ -45,10 +45,10 @@ func EndRows() []EndRow {
 }
 
 // ConnectionRows returns every transition of a half at an end. A message of the host that no row names
-// is dropped and counted; any other input without a row does nothing. A half that moves bytes follows
-// the device's rows of a transfer.
+// is dropped and counted; any other input without a row does nothing.
 func ConnectionRows() []ConnectionRow {
-	return slices.Concat(endIdleRows(), endOfferedRows(), endBackRows(), endGivenRows(), endClosedRows())
+	return slices.Concat(endIdleRows(), endOfferedRows(), endBackRows(), endGivenRows(),
+		endGivingRows(), endTakingRows(), endMovingRows(), endClosedRows())
 }
 
 // endIdleRows are those of an idle h2d half.
@@ -81,7 +81,8 @@ func endOfferedRows() []ConnectionRow {
 		{h2d, atOffered, 0, EndListed | EndPages, HearList, atOffered, EndListed, 0, PutNothing, 0, 0},
 		{h2d, atOffered, 0, EndAsked, HearAbort, atOffered, EndAsked | EndAborting, 0, PutNothing, 0, NewsWithdrawn},
 		{h2d, atOffered, EndAsked, 0, HearAbort, atOffered, EndAborting, EndLate | EndBroken, PutNothing, 0, 0},
-		{h2d, atOffered, 0, 0, OtherMoves, atMoving, 0, connectionBrief, PutNothing, 0, 0},
+		{h2d, atOffered, 0, 0, OtherMoves, atMoving, 0, connectionBrief &^ EndPages, PutNothing, 0, 0}, // and then list 0, and what was asked
+		{h2d, atOffered, 0, 0, OtherMovesPages, atMoving, 0, connectionBrief, PutNothing, 0, 0},        // likewise
 	}
 	for _, extra := range [][2]ConnectionMarks{{EndListed, 0}, {EndPages, EndListed}} {
 		rows = append(rows,
@@ -128,7 +129,8 @@ func endGivenRows() []ConnectionRow {
 		{d2h, atIdle, 0, open, OtherTransfer, atOffered, 0, lain, PutBegin, 0, 0},
 		{d2h, atIdle, EndShut, 0, OtherMessage, atIdle, 0, 0, PutNothing, abi.ErrClosed, NewsAnswered}, // it crossed the close
 		{d2h, atIdle, EndShut, 0, OtherTransfer, atIdle, 0, 0, PutNothing, abi.ErrClosed, NewsAnswered},
-		{d2h, atIdle, EndPosted, open, OtherFits, atMoving, 0, lain, PutNothing, 0, 0},
+		{d2h, atIdle, EndPosted, open, OtherFits, atMoving, EndPages, lain, PutNothing, 0, NewsTakes},
+		{d2h, atIdle, EndPosted, open, OtherFitsLate, atIdle, 0, lain, PutError, abi.ErrClosed, 0},
 		{d2h, atIdle, 0, EndReadyDue | open, OtherAsks, atIdle, EndReadyDue, 0, PutAsk, 0, 0},
 		{d2h, atIdle, EndReadyDue, 0, HearReady, atIdle, 0, EndReadyDue, PutNothing, 0, NewsReady},
 		{d2h, atIdle, 0, 0, HearPost, atIdle, EndPosted, 0, PutNothing, 0, 0},
@@ -138,8 +140,9 @@ func endGivenRows() []ConnectionRow {
 
 		{d2h, atMessage, 0, 0, HearAccept, atIdle, 0, 0, PutNothing, 0, NewsAnswered},
 		{d2h, atOffered, 0, 0, HearFin, atIdle, 0, 0, PutNothing, 0, NewsAnswered}, // of no bytes
-		{d2h, atOffered, 0, 0, HearList, atMoving, 0, 0, PutNothing, 0, 0},         // and then the list
-		{d2h, atOffered, 0, 0, HearPages, atMoving, 0, 0, PutNothing, 0, 0},
+		{d2h, atOffered, 0, 0, HearList, atMoving, 0, 0, PutNothing, 0, NewsTakes}, // and then the list
+		{d2h, atOffered, 0, 0, HearPages, atMoving, EndPages, 0, PutNothing, 0, NewsTakes},
+		{d2h, atOffered, 0, 0, HearLate, atIdle, 0, 0, PutError, abi.ErrClosed, 0},
 		{d2h, atOffered, 0, 0, HearBadPages, atIdle, 0, 0, PutError, 0, NewsAnswered},
 		{d2h, atOffered, 0, 0, HearAbort, atIdle, 0, 0, PutAborted, abi.ErrAborted, NewsAnswered},
 	}
@@ -158,13 +161,66 @@ func endGivenRows() []ConnectionRow {
 // endClosedRows are those of a half that the other host closes, but for an OFFER that waits there.
 func endClosedRows() (rows []ConnectionRow) {
 	for _, d := range []abi.Direction{h2d, d2h} {
-		for _, s := range []DeviceState{atIdle, atMessage, atOffered} {
+		for _, s := range []DeviceState{atIdle, atMessage, atOffered, atMoving, atCommit} {
+			if d == h2d && s == atCommit {
+				continue
+			}
 			without := EndClosed
 			if d == h2d && s == atIdle {
 				without |= EndReadyDue
 			}
 			rows = append(rows, ConnectionRow{d, s, 0, without, OtherClosed, s, EndClosed, 0, PutHalfClose, 0, 0})
 		}
+	}
+	return rows
+}
+
+// endGivingRows are those of an h2d half whose transfer moves.
+func endGivingRows() []ConnectionRow {
+	const by = EndAborting | EndAsked
+	return []ConnectionRow{
+		{h2d, atMoving, 0, EndEnding, HearFirstList, atMoving, 0, 0, PutGo, 0, 0},
+		{h2d, atMoving, EndPages, EndEnding, HearWithdraw, atMoving, EndEnding | EndAsked, 0, PutNothing, abi.ErrWithdrawn, NewsStops},
+		{h2d, atMoving, 0, EndEnding, Deadline, atMoving, EndEnding, 0, PutNothing, abi.ErrAborted, NewsStops}, // lists, for pages that wait
+		{h2d, atMoving, EndEnding, 0, Deadline, atMoving, 0, 0, PutNothing, 0, NewsGiveUp},                     // the other host does not decide
+		{h2d, atMoving, 0, 0, OtherTook, atIdle, 0, 0, PutConsumed, 0, 0},
+		{h2d, atMoving, EndEnding | EndAborting, 0, EngineQuiet, atIdle, 0, 0, PutAborted, 0, 0},
+		{h2d, atMoving, EndEnding | EndAsked, EndAborting, EngineQuiet, atIdle, 0, 0, PutBack, 0, 0},
+		{h2d, atMoving, EndEnding, by, EngineQuiet, atIdle, 0, 0, PutError, 0, 0},
+	}
+}
+
+// endTakingRows are those of a d2h half whose transfer moves, or has moved.
+func endTakingRows() []ConnectionRow {
+	return []ConnectionRow{
+		{d2h, atMoving, 0, EndEnding | EndPages, EngineDone, atCommit, 0, 0, PutDone, 0, 0},
+		{d2h, atMoving, EndPages, EndEnding, EngineDone, atIdle, 0, 0, PutConsumed, 0, NewsTook},
+		{d2h, atMoving, EndEnding | EndAborting, 0, EngineQuiet, atIdle, 0, 0, PutAborted, 0, 0},
+		{d2h, atMoving, EndEnding, EndAborting, EngineQuiet, atIdle, 0, 0, PutError, 0, 0},
+		{d2h, atMoving, 0, EndEnding, HostGone, atIdle, 0, 0, PutNothing, abi.ErrClosed, NewsStops},
+		{d2h, atCommit, 0, 0, HearFin, atIdle, 0, 0, PutNothing, 0, NewsTook},
+		{d2h, atCommit, 0, 0, HearAbort, atIdle, 0, 0, PutAborted, abi.ErrAborted, NewsStops},
+		{d2h, atCommit, 0, 0, HearClose, atIdle, EndShut, 0, PutNothing, abi.ErrClosed, NewsStops | NewsClosed},
+		{d2h, atCommit, 0, 0, OtherGone, atCommit, EndClosed, 0, PutNothing, abi.ErrClosed, NewsStops},
+		{d2h, atCommit, 0, 0, HostGone, atIdle, 0, 0, PutNothing, abi.ErrClosed, NewsStops},
+	}
+}
+
+// endMovingRows are those of a half of either direction whose transfer moves.
+func endMovingRows() (rows []ConnectionRow) {
+	for _, d := range []abi.Direction{h2d, d2h} {
+		rows = append(rows, []ConnectionRow{
+			{d, atMoving, 0, EndEnding, HearList, atMoving, 0, 0, PutNothing, 0, 0},
+			{d, atMoving, 0, EndEnding, HearBadList, atMoving, EndEnding, 0, PutNothing, abi.ErrProto, NewsStops},
+			{d, atMoving, 0, EndEnding, HearAbort, atMoving, EndEnding | EndAborting, 0, PutNothing, abi.ErrAborted, NewsStops},
+			{d, atMoving, EndEnding, 0, HearAbort, atMoving, EndAborting, 0, PutNothing, 0, 0},
+			{d, atMoving, EndEnding, 0, HearClose, atMoving, EndShut, 0, PutNothing, 0, NewsClosed},
+			{d, atMoving, 0, EndEnding, HearClose, atMoving, EndEnding | EndShut, 0, PutNothing, abi.ErrAborted, NewsStops | NewsClosed},
+			{d, atMoving, 0, EndEnding | EndPages, EngineMoved, atMoving, 0, 0, PutMoved, 0, 0},
+			{d, atMoving, 0, EndEnding, EngineFailed, atMoving, EndEnding, 0, PutNothing, abi.ErrDMA, NewsStops},
+			{d, atMoving, 0, EndEnding, OtherStops, atMoving, EndEnding, 0, PutNothing, 0, 0},
+			{d, atMoving, 0, EndEnding, OtherGone, atMoving, EndEnding, 0, PutNothing, abi.ErrClosed, NewsStops}, // and again when it is quiet
+		}...)
 	}
 	return rows
 }

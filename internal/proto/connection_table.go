@@ -63,7 +63,7 @@ func (h ConnectionHalf) From(r ConnectionRow) ConnectionHalf {
 		if r.Direction == abi.H2D {
 			h.Next++
 		}
-	case OtherMessage, OtherTransfer, OtherFits:
+	case OtherMessage, OtherTransfer, OtherFits, OtherFitsLate:
 		if r.Notify&NewsAnswered == 0 {
 			h.Next++
 		}

@@ -112,7 +112,7 @@ func (i DeviceInput) String() string {
 }
 
 // ByHost reports whether the input is a message of the host.
-func (i DeviceInput) ByHost() bool { return i < Take || i == HearReady }
+func (i DeviceInput) ByHost() bool { return i < Take || i == HearReady || i == HearLate }
 
 // Put is the slot that the device puts in a transition.
 type Put uint8

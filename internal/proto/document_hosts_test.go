@@ -13,23 +13,30 @@ import (
 
 // connectionText is the document's text of an event of an end.
 var connectionText = map[proto.DeviceInput]string{
-	proto.HearReady:      "READY of the next id",
-	proto.OtherMessage:   "*offers a message*",
-	proto.OtherTransfer:  "*offers a transfer*",
-	proto.OtherFits:      "*offers a transfer* of the size that is posted",
-	proto.OtherWithdraws: "*asks for its offer back*",
-	proto.OtherAsks:      "*asks*",
-	proto.OtherTook:      "*took it*",
-	proto.OtherGaveBack:  "*gave it back*",
-	proto.OtherRefused:   "*refused it*: ECLOSED, ESIZE or EKIND",
-	proto.OtherFailed:    "*refused it* with another status",
-	proto.OtherMoves:     "*took it*, and bytes move",
-	proto.OtherReady:     "*is ready*",
-	proto.OtherClosed:    "*closed its half*",
-	proto.OtherGone:      "*is gone*",
-	proto.Deadline:       "its time is over",
-	proto.HearPages:      "EAGER under the next id, or of the size that is offered",
-	proto.HearFin:        "FIN, of no bytes",
+	proto.HearReady:       "READY of the next id",
+	proto.OtherMessage:    "*offers a message*",
+	proto.OtherTransfer:   "*offers a transfer*",
+	proto.OtherFits:       "*offers a transfer* of the size that is posted",
+	proto.OtherWithdraws:  "*asks for its offer back*",
+	proto.OtherAsks:       "*asks*",
+	proto.OtherTook:       "*took it*",
+	proto.OtherGaveBack:   "*gave it back*",
+	proto.OtherRefused:    "*refused it*: ECLOSED, ESIZE or EKIND",
+	proto.OtherFailed:     "*refused it* with another status",
+	proto.OtherMoves:      "*takes it* by lists",
+	proto.OtherMovesPages: "*takes it* by pages",
+	proto.OtherStops:      "*stops*",
+	proto.OtherFitsLate:   "*offers a transfer* of the size that is posted, and has closed or left it",
+	proto.HearLate:        "IND_LIST or EAGER for an offer that its host has closed or left",
+	proto.HostGone:        "its host detaches",
+	proto.EngineMoved:     "half a window moved",
+	proto.EngineQuiet:     "the engine is quiet, and the other host does not decide",
+	proto.OtherReady:      "*is ready*",
+	proto.OtherClosed:     "*closed its half*",
+	proto.OtherGone:       "*is gone*",
+	proto.Deadline:        "its time is over",
+	proto.HearPages:       "EAGER under the next id, or of the size that is offered",
+	proto.HearFin:         "FIN; of an offer: of no bytes",
 }
 
 // endDoes describes what an end puts, and the events that it sends to the other. The status may be one that was found.
@@ -65,11 +72,14 @@ const sends = "what arrives, or what the other end *sends*"
 // connectionDocument renders the transitions of one half of an end.
 func connectionDocument(t *testing.T, d abi.Direction) string {
 	var doc page
-	for s := proto.DeviceIdle; s <= proto.DeviceOffered; s++ {
+	for s := proto.DeviceIdle; s <= proto.DeviceCommit; s++ {
 		for _, r := range proto.ConnectionRows() {
 			if r.Direction == d && r.State == s {
 				next := proto.ConnectionHalf{State: r.State, Marks: r.With}.From(r)
 				puts := endDoes(r.Put, r.Status, r.Notify, r.Input == proto.HearRefuse || r.Input == proto.HearBadPages)
+				if puts == "ERROR with that status" && r.Input == proto.EngineQuiet {
+					puts = "ERROR with the status that ended it"
+				}
 				doc.add(stand(r.State, r.With, r.Without), words(t, r.Input, connectionText, deviceText), puts, stand(next.State, next.Marks, 0))
 			}
 		}
