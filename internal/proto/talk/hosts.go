@@ -17,7 +17,7 @@ type Hosts interface {
 	// OpenHosts begins a conversation: the second host listens, and nobody has connected. The ids are
 	// the next ones of h2d and d2h of the first host, then of the second.
 	OpenHosts(next [4]uint64) error
-	// Event makes something happen: connect, accept, refuse, time; subscribe and detach, of a host.
+	// Event makes something happen: connect, accept, refuse, time; the others of a host.
 	Event(what string, host int) error
 	// DeliverOf gives the device a slot of a host. A late one is taken together with the next that is
 	// not, and so is what follows from both: an end hears of the other once all are taken.
@@ -47,6 +47,8 @@ type HostsStep struct {
 //	connect, accept, refuse, time     the first host connects; the second takes the target or not; two seconds pass
 //	joined                            connect, subscribe a, accept, subscribe b
 //	subscribe a|b, detach a|b
+//	fail a|b                          nothing reaches the pages of a host any more
+//	slow a|b, quick a|b               what reaches them is not done yet, until it is, or a host detaches
 //	a > SLOT, b > SLOT                a host puts a slot
 //	a >~ SLOT, b >~ SLOT              … which is taken with the next one, before the ends hear of each other
 //	a < SLOT, b < SLOT                the next slot for a host is this
@@ -110,7 +112,7 @@ func (c *HostsTalk) take(line int, words []string) error {
 		}
 		return nil
 	case len(words) == 1 && slices.Contains([]string{"connect", "accept", "refuse", "time"}, words[0]):
-	case len(words) == 2 && slices.Contains([]string{"subscribe", "detach"}, words[0]) && hostOf(words[1]) >= 0:
+	case len(words) == 2 && slices.Contains([]string{"subscribe", "detach", "fail", "slow", "quick"}, words[0]) && hostOf(words[1]) >= 0:
 		step.Host = hostOf(words[1])
 	case len(words) > 2 && hostOf(words[0]) >= 0 && slices.Contains([]string{">", ">~", "<"}, words[1]):
 		s, err := parseSlot(words[2:], abi.H2D)

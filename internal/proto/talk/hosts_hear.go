@@ -9,8 +9,12 @@ import (
 // puts puts for a host what a transition puts.
 func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found abi.Status) {
 	end := &m.end[e]
-	h := end.half[d]
-	a := abi.Ack{Transaction: h.Present(), Direction: uint32(d), State: abi.StateFailed, Status: found}
+	h, t := end.half[d], &end.move[d]
+	a := wire.Ack{Transaction: h.Present(), Direction: uint32(d), State: wire.StateFailed, Status: found}
+	moves := r.State == proto.DeviceMoving || r.State == proto.DeviceCommit || r.Input == proto.EngineDone
+	if moves && (r.State == proto.DeviceMoving || end.state != proto.EndAlone) {
+		a.Processed, a.Outstanding, a.Lists = t.moved, t.size-t.moved, uint32(t.finished())
+	}
 	switch r.Put {
 	case proto.PutReady, proto.PutAsk:
 		m.note(e, map[proto.Put]wire.Type{proto.PutReady: wire.TypeReady, proto.PutAsk: wire.TypeOffer}[r.Put], d, h.Next)
@@ -26,18 +30,21 @@ func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found a
 		a.State, a.Status = wire.StateConsumed, abi.OK
 		*m.slot(e, wire.TypeAck, abi.PayloadSize, a.Transaction).Ack() = a
 	case proto.PutError:
-		if d == abi.D2H {
+		if d == abi.D2H && r.State == proto.DeviceOffered {
 			a.Outstanding = end.size
 		} else if found == abi.ErrSize {
 			a.Outstanding = end.extra
 		}
 		*m.slot(e, wire.TypeError, abi.PayloadSize, a.Transaction).Ack() = a
 	case proto.PutAborted:
-		a.Outstanding = end.size
-		if d == abi.H2D {
+		if !moves && d == abi.D2H {
+			a.Outstanding = end.size
+		} else if !moves {
 			a.Outstanding = end.parked.Begin().Size
 		}
-		*m.slot(e, abi.TypeAborted, abi.PayloadSize, a.Transaction).Ack() = a
+		*m.slot(e, wire.TypeAborted, abi.PayloadSize, a.Transaction).Ack() = a
+	case proto.PutGo, proto.PutMoved, proto.PutDone:
+		m.reports(e, r.Put, a)
 	case proto.PutDirect:
 		m.slot(e, wire.TypeDirect, wire.Header(end.taken.Header).Length(), h.Present()).Payload = end.taken.Payload
 	case proto.PutBegin:
@@ -47,7 +54,22 @@ func (m *HostsModel) puts(e int, d abi.Direction, r proto.ConnectionRow, found a
 	}
 }
 
-func (m *HostsModel) slot(e int, t abi.Type, length int, id uint64) *abi.Slot {
+// reports puts a record of a transfer that moves, or has moved.
+func (m *HostsModel) reports(e int, put proto.Put, a wire.Ack) {
+	kind := wire.TypeAck
+	a.Status = abi.OK
+	switch put {
+	case proto.PutGo:
+		a.State = wire.StateReady
+	case proto.PutMoved:
+		a.State = wire.StateMoving
+	default:
+		a.State, kind = wire.StateDone, wire.TypeDone
+	}
+	*m.slot(e, kind, abi.PayloadSize, a.Transaction).Ack() = a
+}
+
+func (m *HostsModel) slot(e int, t wire.Type, length int, id uint64) *wire.Slot {
 	end := &m.end[e]
 	end.put = append(end.put, wire.Slot{Header: uint64(wire.MakeHeader(t, length, Epoch, uint16(id), Channel))})
 	return &end.put[len(end.put)-1]
@@ -74,7 +96,7 @@ func (m *HostsModel) DeliverOf(host int, s *wire.Slot, late bool) error {
 		}
 		m.late[host] = nil
 	}
-	m.hear()
+	m.run()
 	return nil
 }
 
@@ -139,6 +161,8 @@ func (m *HostsModel) gives(e int, s *wire.Slot) {
 	switch offered := given.Transaction == half.Present() && half.State == proto.DeviceOffered; {
 	case offered && status != abi.OK:
 		m.follow(e, abi.D2H, proto.HearBadPages, status)
+	case offered && end.size == given.Size && !m.isThere(e):
+		m.follow(e, abi.D2H, proto.HearLate, 0)
 	case offered && end.size == given.Size:
 		m.follow(e, abi.D2H, proto.HearPages, 0)
 	case !offered && status == abi.OK && given.Transaction == half.Next:
@@ -149,10 +173,24 @@ func (m *HostsModel) gives(e int, s *wire.Slot) {
 }
 
 // list is IND_LIST.
-func (m *HostsModel) list(e int, s *abi.Slot) {
-	d := abi.Direction(abi.Header(s.Header).Length() / abi.ListD2H & 1)
-	if abi.Header(s.Header).Sequence() == uint16(m.end[e].half[d].Present()) {
+func (m *HostsModel) list(e int, s *wire.Slot) {
+	end, d := &m.end[e], abi.Direction(wire.Header(s.Header).Length()/wire.ListD2H&1)
+	half := end.half[d]
+	switch {
+	case wire.Header(s.Header).Sequence() != uint16(half.Present()):
+		return
+	case d == abi.H2D && half.State == proto.DeviceOffered:
+		if m.follow(e, d, proto.HearList, 0) && half.Marks&proto.EndListed == 0 {
+			end.list = *s
+		}
+		return
+	case half.State == proto.DeviceOffered && !m.isThere(e):
+		m.follow(e, d, proto.HearLate, 0)
+	case half.State == proto.DeviceOffered:
 		m.follow(e, d, proto.HearList, 0)
+	}
+	if end.half[d].State == proto.DeviceMoving && !m.ends(e, d) && !m.isOver(e, d) {
+		m.lists(e, d, s)
 	}
 }
 
@@ -184,9 +222,7 @@ func (m *HostsModel) closes(e int, c *wire.Close) {
 			m.follow(e, abi.Direction(d), proto.HearClose, 0)
 		}
 	}
-	if end.half[0].Marks&end.half[1].Marks&proto.EndShut != 0 {
-		m.whole(e, proto.EndOver)
-	}
+	m.over(e)
 }
 
 // notes takes what a host says of a transaction under way.
@@ -209,10 +245,10 @@ func (m *HostsModel) notes(e int, t wire.Type, n *wire.Note) {
 		want = half.Next
 	case t == wire.TypeWithdraw && d == abi.D2H:
 		in, want = proto.HearUnpost, half.Next
-	case t == abi.TypeFin:
-		ok = m.end[e].size == 0
+	case t == wire.TypeFin:
+		ok = half.State == proto.DeviceCommit || m.end[e].size == 0
 	}
-	if ok && id == want {
+	if ok && id == want && !m.isOver(e, d) {
 		m.follow(e, d, in, 0)
 	}
 }

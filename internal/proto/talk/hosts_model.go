@@ -9,7 +9,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
-// HostsModel is the device between two hosts that tables describe. It moves no bytes.
+// HostsModel is the device between two hosts that tables describe. Its engine moves what both hosts
+// have brought lists or pages for, but no bytes.
 type HostsModel struct {
 	Table    *proto.ConnectionTable
 	Ends     []proto.EndRow
@@ -17,9 +18,17 @@ type HostsModel struct {
 	UsedEnds map[int]bool
 
 	end   [2]hostsEnd
-	calls []int         // ends that have news, the next one last
-	late  [2][]abi.Slot // of each host
-	timed []int         // ends whose h2d half has a deadline, the last one first
+	calls []int          // ends that have news, the next one last
+	late  [2][]wire.Slot // of each host
+	timed []int          // ends whose h2d half has a deadline, the last one first
+
+	// Of transfers that move, by the end that gives, or by the host.
+	paired  [2]bool
+	until   [2]int
+	active  [2][]abi.Direction // the next one first
+	failing [2]bool            // nothing reaches its pages
+	slow    [2]bool            // nothing that reaches them is done
+	again   []int              // ends that wait until nothing moves
 }
 
 // hostsEnd is an end of the channel.
@@ -29,10 +38,12 @@ type hostsEnd struct {
 	news  proto.News
 	put   []wire.Slot
 
-	parked abi.Slot // what its host offers
-	posted uint64   // bytes of the pages that lie at d2h
-	size   uint64   // of what the other host offered
-	taken  abi.Slot // … as the other end gave it
+	parked wire.Slot // what its host offers
+	list   wire.Slot // list 0 beside it
+	move   [2]hostsMove
+	posted uint64    // bytes of the pages that lie at d2h
+	size   uint64    // of what the other host offered
+	taken  wire.Slot // … as the other end gave it
 	status abi.Status
 	extra  uint64 // of the other end's answer
 }
@@ -78,16 +89,27 @@ func (m *HostsModel) Event(what string, host int) error {
 			m.call(host)
 		}
 	case "detach":
+		m.slow = [2]bool{}
+		m.run()
+		m.leaves(host)
 		m.whole(host, proto.EndHostDetaches)
 		m.end[host].put = nil
+	case "fail":
+		m.failing[host] = true
+	case "slow", "quick":
+		m.slow[host] = what == "slow"
 	case "time":
+		for e := range m.until {
+			m.until[e] *= late
+		}
+		m.run()
 		for _, e := range slices.Clone(m.timed) {
 			m.follow(e, abi.H2D, proto.Deadline, 0)
 		}
 	default:
 		return fmt.Errorf("unknown event %q", what)
 	}
-	m.hear()
+	m.run()
 	return nil
 }
 
@@ -125,6 +147,7 @@ func (m *HostsModel) call(e int) {
 
 // notify gives the other end news of a half of this one.
 func (m *HostsModel) notify(e int, d abi.Direction, news proto.News) {
+	news &^= proto.NewsTakes | proto.NewsStops | proto.NewsTook
 	if news&proto.NewsGiveUp != 0 {
 		m.end[e].news |= proto.NewsGone
 		m.call(e)
@@ -143,16 +166,29 @@ func (m *HostsModel) notify(e int, d abi.Direction, news proto.News) {
 	}
 }
 
-// hear has ends handle their news until there are none.
-func (m *HostsModel) hear() {
+// hear has ends handle their news until there are none. It reports whether there were any.
+func (m *HostsModel) hear() (any bool) {
 	for len(m.calls) > 0 {
 		e := m.calls[len(m.calls)-1]
 		m.calls = m.calls[:len(m.calls)-1]
-		for m.end[e].state == proto.EndOpen && m.end[e].news != 0 {
-			next := m.end[e].news & -m.end[e].news
-			m.end[e].news &^= next
-			m.hears(e, next)
+		if !slices.Contains(m.again, e) {
+			m.hearAll(e)
 		}
+		any = true
+	}
+	return any
+}
+
+// hearAll has an end handle its news, but for the last one while something moves.
+func (m *HostsModel) hearAll(e int) {
+	for m.end[e].state == proto.EndOpen && m.end[e].news != 0 {
+		next := m.end[e].news & -m.end[e].news
+		if next == proto.NewsGone && m.stops(e) {
+			m.again = append(m.again, e)
+			return
+		}
+		m.end[e].news &^= next
+		m.hears(e, next)
 	}
 }
 
@@ -201,8 +237,10 @@ func (m *HostsModel) offered(e int) {
 	if wire.Header(s.Header).Type() != wire.TypeDirect {
 		end.size = s.Begin().Size
 		in = proto.OtherTransfer
-		if m := end.half[abi.D2H].Marks; m&proto.EndPosted != 0 && m&proto.EndShut == 0 && end.posted == end.size {
-			in = proto.OtherFits
+		if k := end.half[abi.D2H].Marks; k&proto.EndPosted != 0 && k&proto.EndShut == 0 && end.posted == end.size {
+			if in = proto.OtherFits; !m.isThere(e) {
+				in = proto.OtherFitsLate
+			}
 		}
 	}
 	m.follow(e, abi.D2H, in, 0)
@@ -245,8 +283,17 @@ func (m *HostsModel) follow(e int, d abi.Direction, in proto.DeviceInput, found 
 	if r.Status != abi.OK {
 		found = r.Status
 	}
+	if r.Set&proto.EndEnding != 0 && before.Marks&proto.EndEnding == 0 {
+		end.move[d].status = found
+		end.move[d].batch.stop()
+	}
 	m.times(e, d, r)
-	m.puts(e, d, r, found)
+	if r.Put == proto.PutGo {
+		end.move[d].greets = true // when the island has its turn
+	} else {
+		m.puts(e, d, r, found)
+	}
+	m.across(e, d, r, found)
 	if in == proto.OtherClosed && r.Put == proto.PutReady {
 		m.close(e, 1<<d)
 	}
@@ -259,8 +306,9 @@ func (m *HostsModel) follow(e int, d abi.Direction, in proto.DeviceInput, found 
 
 // times keeps the list of deadlines.
 func (m *HostsModel) times(e int, d abi.Direction, r proto.ConnectionRow) {
-	begins := r.State == proto.DeviceIdle && r.Next != proto.DeviceIdle || r.Set&proto.EndAsked != 0
-	ends := r.Next == proto.DeviceIdle || r.Notify&proto.NewsGiveUp != 0
+	parked := r.Next == proto.DeviceMessage || r.Next == proto.DeviceOffered
+	begins := parked && (r.State == proto.DeviceIdle || r.Set&proto.EndAsked != 0)
+	ends := !parked || r.Notify&proto.NewsGiveUp != 0
 	if d == abi.H2D && (begins || ends) {
 		m.timed = without(m.timed, e)
 	}

@@ -10,12 +10,13 @@ import (
 )
 
 // HostsWalk is a conversation of two hosts that chance writes, played to the device of tables and to
-// another one. No transfer moves bytes in it. The same seed gives the same walk.
+// another one. The same seed gives the same walk.
 type HostsWalk struct {
 	Model HostsModel
 
 	other Hosts
 	rand  *rand.Rand
+	host  int // that puts a slot
 	left  int // steps until the next conversation
 	begin []HostsStep
 	last  []string
@@ -42,7 +43,11 @@ func (w *HostsWalk) Step() error {
 	switch n := w.rand.IntN(200); {
 	case n < 6:
 		return w.event("time", 0)
-	case n == 6:
+	case n < 12:
+		return w.event([]string{"slow", "quick", "quick"}[w.rand.IntN(3)], w.rand.IntN(2))
+	case n == 12 && w.rand.IntN(3) == 0:
+		return w.event("fail", w.rand.IntN(2))
+	case n == 13:
 		w.begin = nil
 		return w.event("detach", w.rand.IntN(2))
 	}
@@ -59,6 +64,7 @@ func (w *HostsWalk) Step() error {
 // deliver has a host put a slot.
 func (w *HostsWalk) deliver(late bool) error {
 	host := w.rand.IntN(2)
+	w.host = host
 	s := w.slot(host)
 	what := fmt.Sprintf("%c > %v", 'a'+host, &s)
 	if late {
@@ -126,7 +132,11 @@ func (w *HostsWalk) slot(host int) wire.Slot {
 	end, d := &w.Model.end[host], abi.Direction(w.rand.IntN(2))
 	h := end.half[d]
 	s := said{id: h.Present(), half: d, keys: map[string]uint64{}}
-	kinds := []abi.Type{abi.TypeWithdraw, abi.TypeAbort, abi.TypeIndList, abi.TypeIndList, abi.TypeWithdraw, abi.TypeDirect}
+	kinds := []wire.Type{wire.TypeWithdraw, wire.TypeAbort, wire.TypeIndList, wire.TypeIndList, wire.TypeWithdraw, wire.TypeDirect}
+	size := end.size
+	if d == abi.H2D {
+		size = end.parked.Begin().Size
+	}
 	switch {
 	case w.rand.IntN(40) == 0:
 		s.kind, s.keys["halves"], s.keys["generation"] = wire.TypeClose, 1+w.rand.Uint64N(3), w.near(hostsOpen.Generation)
@@ -135,45 +145,55 @@ func (w *HostsWalk) slot(host int) wire.Slot {
 		kinds = []wire.Type{wire.TypeDirect, wire.TypeDirect, wire.TypeIndBegin, wire.TypeEager, wire.TypeOffer, wire.TypeWithdraw}
 	case h.State == proto.DeviceIdle:
 		s.id++
-		kinds = []abi.Type{abi.TypeReady, abi.TypeReady, abi.TypeEager, abi.TypeWithdraw}
+		kinds = []wire.Type{wire.TypeReady, wire.TypeReady, wire.TypeEager, wire.TypeWithdraw}
+	case h.State == proto.DeviceMoving && w.rand.IntN(4) > 0:
+		kinds = []wire.Type{wire.TypeIndList}
+	case h.State == proto.DeviceOffered && d == abi.D2H && w.rand.IntN(2) == 0:
+		kinds = []wire.Type{wire.TypeIndList, wire.TypeIndList, wire.TypeEager}
+	case h.State == proto.DeviceCommit:
+		kinds = []wire.Type{wire.TypeFin, wire.TypeFin, wire.TypeFin, wire.TypeAbort}
 	case d == abi.D2H:
 		kinds = []wire.Type{wire.TypeAck, wire.TypeError, wire.TypeWithdrawn, wire.TypeFin, wire.TypeAbort, wire.TypeEager}
 	}
 	if s.keys["halves"] == 0 {
 		s.kind = kinds[w.rand.IntN(len(kinds))]
 	}
-	w.fields(&s, d)
-	slot, _ := s.slot(hostsOpen.split(5000), &hostsOpen) // lists have their number
-	if s.kind == abi.TypeDirect {
+	w.fields(&s, d, size)
+	slot, _ := s.slot(hostsOpen.split(size), &hostsOpen) // lists have their number
+	if s.kind == wire.TypeDirect {
 		slot.Payload[0] ^= w.rand.Uint64N(2)
 	}
 	return slot
 }
 
-// fields sets those of a kind. Pages at the receiving side have another size than any transfer.
-func (w *HostsWalk) fields(s *said, d abi.Direction) {
+// transferSizes are those of transfers between hosts, few, so that they often agree.
+var transferSizes = []uint64{0, 100, 100, 5000, 61440}
+
+// fields sets those of a kind.
+func (w *HostsWalk) fields(s *said, d abi.Direction, size uint64) {
 	s.id = w.near(s.id)
 	switch s.kind {
-	case abi.TypeIndBegin:
-		s.keys["size"], s.keys["timeout"] = []uint64{0, 100, 5000}[w.rand.IntN(3)], w.rand.Uint64N(2)
+	case wire.TypeIndBegin:
+		s.keys["size"], s.keys["timeout"] = transferSizes[w.rand.IntN(len(transferSizes))], w.rand.Uint64N(2)
 		s.keys["rsvd"] = w.near(0)
-	case abi.TypeEager:
-		s.keys["size"] = 100
-		if d == abi.D2H {
-			s.keys["size"] = 200
+	case wire.TypeEager:
+		if s.keys["size"] = 100; d == abi.D2H && w.rand.IntN(2) == 0 && size <= 5000 {
+			s.keys["size"] = size
 		}
 		if w.rand.IntN(6) == 0 {
 			s.keys["count"] = 5
 		}
-	case abi.TypeIndList:
-		s.keys["list"] = 0
-		if d == abi.D2H { // it would begin to move
-			s.kind, s.keys["status"] = abi.TypeError, uint64(abi.ErrSize)
-			delete(s.keys, "list")
+	case wire.TypeIndList:
+		s.keys["list"] = w.near(0) & 0xffff
+		if t := &w.Model.end[w.host].move[d]; w.Model.end[w.host].half[d].State == proto.DeviceMoving {
+			s.keys["list"] = w.near(t.lists) & 0xffff
 		}
-	case abi.TypeAck:
-		s.keys["state"] = uint64(abi.StateConsumed)
-	case abi.TypeError:
+		if w.rand.IntN(20) == 0 {
+			s.keys["count"] = w.rand.Uint64N(8)
+		}
+	case wire.TypeAck:
+		s.keys["state"] = uint64(wire.StateConsumed)
+	case wire.TypeError:
 		s.keys["status"] = 1 + w.rand.Uint64N(uint64(abi.StatusCount)) // one of them is none
 		s.keys["outstanding"] = w.rand.Uint64N(100)
 	case wire.TypeReady, wire.TypeOffer, wire.TypeWithdraw, wire.TypeWithdrawn:
