@@ -12,6 +12,7 @@
 
 enum {
 	CHANNEL = 5, /* of both, in what the other program reads and writes */
+	BUFFER = 1 << 20, /* bus address of every transfer's bytes, and its size */
 	LATE_NS = 10000000, /* that an offer waits */
 	TIME_NS = 2000000000u +
 		  2 * LATE_NS, /* until what was asked back is late */
@@ -20,17 +21,59 @@ enum {
 static struct rig *rig, *host[2];
 static uint64_t next_id[4], listener, from;
 static uint32_t at[2];
+static uint8_t buffer[2][BUFFER];
+static bool failed[2]; /* nothing reaches its buffer */
+static bool slow[2]; /* nothing that reaches it is done */
 
 static void hosts_shape(struct nfc_config *c)
 {
 	c->hosts = 3;
 	c->channels = 512;
+	c->window = 4;
 	c->eager = NFC_EAGER_ENTRIES;
 	c->target_timeout_ns = LATE_NS;
 }
 
+/* Memory of a host, which the device knows as the next one. */
+static int memory_of(uint32_t index, uint64_t bus, uint64_t length, uint8_t **p)
+{
+	uint32_t i = index - 1;
+
+	if (slow[0] || slow[1])
+		return NFC_PENDING;
+	if (i > 1 || failed[i] || bus < BUFFER || bus - BUFFER > BUFFER - length)
+		return NFC_EDMA;
+	*p = buffer[i] + (bus - BUFFER);
+	return 0;
+}
+
+static int read_bytes(void *self, uint32_t index, void *to, uint64_t bus,
+		      uint64_t length)
+{
+	uint8_t *p;
+	int rc = memory_of(index, bus, length, &p);
+
+	(void)self;
+	if (!rc)
+		memcpy(to, p, length);
+	return rc;
+}
+
+static int write_bytes(void *self, uint32_t index, uint64_t bus,
+		       const void *from, uint64_t length)
+{
+	uint8_t *p;
+	int rc = memory_of(index, bus, length, &p);
+
+	(void)self;
+	if (!rc)
+		memcpy(p, from, length);
+	return rc;
+}
+
 void hosts_end(void)
 {
+	memset(slow, 0, sizeof(slow));
 	if (rig)
 		rig_free(rig);
 	rig = NULL;
@@ -47,7 +90,12 @@ static const char *open_hosts(const char *words)
 		return "no: four next ids and a generation";
 	hosts_end();
 	rig = rig_new(hosts_shape);
+	rig->port.dma_copy = NULL;
+	rig->port.dma_read = read_bytes;
+	rig->port.dma_write = write_bytes;
 	at[0] = at[1] = 0;
+	memset(failed, 0, sizeof(failed));
+	memset(slow, 0, sizeof(slow));
 	for (uint32_t i = 0; i < 2; i++) {
 		host[i] = rig_attach(rig, 1 + i);
 		host_hello(host[i], NFC_CAP_KNOWN & ~NFC_CAP_ROUNDS);
@@ -99,8 +147,24 @@ static const char *subscribe(uint32_t i)
 	return host_open(host[i], at[i]) ? "no: it does not open" : "ok";
 }
 
+/* From here on the engine fails at a host's memory, is slow there, or not any more. */
+static const char *engine(uint32_t i, char how)
+{
+	if (how == 'f')
+		failed[i] = true;
+	else
+		slow[i] = how == 's';
+	for (uint32_t n = 0; n < rig->config.islands; n++)
+		rig->island[n].woken = true;
+	rig_step(rig);
+	return "ok";
+}
+
+/* The device keeps a host until all that moves is done. */
 static const char *detach(uint32_t i)
 {
+	engine(0, 'q');
+	engine(1, 'q');
 	rig_detach(host[i]);
 	host[i] = NULL;
 	rig_step(rig);
@@ -152,6 +216,9 @@ static const char *of_host(const char *line, char answer[TALK_LINE])
 		return subscribe(i);
 	if (!strcmp(word, "detach"))
 		return detach(i);
+	if (!strcmp(word, "fail") || !strcmp(word, "slow") ||
+	    !strcmp(word, "quick"))
+		return engine(i, *word);
 	if (!strcmp(word, "next"))
 		return next_of(i, answer);
 	return "no: unknown word";
