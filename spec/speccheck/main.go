@@ -44,7 +44,7 @@ func run(quick bool, charts string) error {
 				return fmt.Errorf("%s: %s\n\n%s", m.Name, f.Error, f.Chart)
 			}
 			used += f.Processor
-			fmt.Printf("%-32s %10d states, depth %5d, %6.1f s of processor time\n", m.Name, f.States, f.Depth, f.Processor.Seconds())
+			fmt.Printf("%-38s %10d states, depth %5d, %6.1f s of processor time\n", m.Name, f.States, f.Depth, f.Processor.Seconds())
 		}
 		for i := range m.Broken {
 			b := &m.Broken[i]
@@ -70,12 +70,11 @@ func write(folder string, m *search.Model, b *search.Broken, f *search.Found) er
 	if folder == "" {
 		return nil
 	}
-	name := strings.Map(func(r rune) rune {
-		if r == ' ' || r == ',' {
-			return '-'
-		}
-		return r
-	}, m.Name+": "+b.Name)
-	name = strings.ReplaceAll(strings.ReplaceAll(name, ":-", "_"), "--", "-") + ".txt"
-	return os.WriteFile(filepath.Join(folder, name), []byte(m.Name+": "+b.Name+"\n\n"+f.Chart), 0o666)
+	return os.WriteFile(filepath.Join(folder, chartName(m, b)), []byte(m.Name+": "+b.Name+"\n\n"+f.Chart), 0o666)
+}
+
+// chartName returns the name of a counterexample's file.
+func chartName(m *search.Model, b *search.Broken) string {
+	name := strings.NewReplacer(" ", "-", ",", "-").Replace(m.Name + ": " + b.Name)
+	return strings.NewReplacer(":-", "_", "--", "-").Replace(name) + ".txt"
 }

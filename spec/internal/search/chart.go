@@ -9,8 +9,8 @@ import (
 // Lines of a replay: a process sends or takes a message, or prints one for the chart.
 var (
 	lineStep = regexp.MustCompile(`^\s*\d+:\s+proc\s+(\d+) \(([a-z_:]+):\d+\)`)
-	lineSend = regexp.MustCompile(`Send (\S+)\s+-> queue \d+ \((\w+)\)`)
-	lineTake = regexp.MustCompile(`Recv (\S+)\s+<- queue \d+ \((\w+)\)`)
+	lineSend = regexp.MustCompile(`Send (\S+)\s+-> queue \d+ \(([\w\[\]]+)\)`)
+	lineTake = regexp.MustCompile(`Recv (\S+)\s+<- queue \d+ \(([\w\[\]]+)\)`)
 	lineSaid = regexp.MustCompile(`^\s*MSC: (.*)$`)
 	lineNote = regexp.MustCompile(`\[printf\('MSC: (.*)\\n'(?:,\(?(\w+)\)?)?\)\]`)
 )

@@ -17,14 +17,19 @@ type Model struct {
 	Defines []string // of the quick form
 	Full    []string // further ones, of the whole search
 	Broken  []Broken
+	Long    bool // a compiler that optimizes takes longer than the search
+	Whole   bool // "make spec" alone searches it
 }
 
 // Broken is a variant of a model that must be refuted.
 type Broken struct {
 	Name    string
 	Defines []string
-	Host    func(r *proto.Row)       // changes the host's rows
-	Device  func(r *proto.DeviceRow) // changes the device's rows
+	Host    func(r *proto.Row)           // changes the host's rows
+	Device  func(r *proto.DeviceRow)     // changes the device's rows
+	End     func(r *proto.ConnectionRow) // changes those of the ends between hosts
+	Dial    func(r *proto.DialRow)       // changes those of connections that processes open
+	Move    func(r *proto.MoveRow)       // changes those of ends that move
 }
 
 // device changes the device's row of a half, a state and an input.
@@ -40,6 +45,24 @@ func device(d abi.Direction, s proto.DeviceState, in proto.DeviceInput, change f
 func host(d abi.Direction, s proto.State, in proto.Input, change func(*proto.Row)) func(*proto.Row) {
 	return func(r *proto.Row) {
 		if r.Direction == d && r.State == s && r.Input == in {
+			change(r)
+		}
+	}
+}
+
+// end changes the rows of an end between hosts, of a half, a state and an input.
+func end(d abi.Direction, s proto.DeviceState, in proto.DeviceInput, change func(*proto.ConnectionRow)) func(*proto.ConnectionRow) {
+	return func(r *proto.ConnectionRow) {
+		if r.Direction == d && r.State == s && r.Input == in {
+			change(r)
+		}
+	}
+}
+
+// dial changes the rows of an end of a connection that a process opens, of a state and an input.
+func dial(e proto.DialEnd, s proto.DialState, in proto.DialInput, change func(*proto.DialRow)) func(*proto.DialRow) {
+	return func(r *proto.DialRow) {
+		if r.End == e && r.State == s && r.Input == in {
 			change(r)
 		}
 	}

@@ -102,6 +102,47 @@ func DevicePromela(rows []proto.DeviceRow) string {
 	return b.String()
 }
 
+// ConnectionPromela writes the rows of the ends between two hosts in the same way: may_end_… and end_…,
+// whole_… of an end as a whole.
+func ConnectionPromela(rows []proto.ConnectionRow, ends []proto.EndRow) string {
+	var b strings.Builder
+	b.WriteString("/* The rows of internal/proto of the ends between two hosts. Generated. */\n")
+	define(&b, "D_", proto.DeviceTaken+1)
+	define(&b, "P_", proto.PutAnswer+1)
+	define(&b, "W_", proto.EndAlone+1)
+	b.WriteString("#define P_nothing 0\n#define P_dropped 99\n")
+	for m := proto.EndListed; m <= proto.EndEnding; m <<= 1 {
+		fmt.Fprintf(&b, "#define K_%s %d\n", identifier(m.String()), m)
+	}
+	for n := proto.NewsAnswered; n <= proto.NewsTook; n <<= 1 {
+		fmt.Fprintf(&b, "#define N_%s %d\n", identifier(n.String()), n)
+	}
+	for s := abi.OK; s < abi.StatusCount; s++ {
+		fmt.Fprintf(&b, "#define S_%s %d\n", s, s)
+	}
+	var list []transition
+	for _, r := range rows {
+		half := proto.ConnectionHalf{State: r.State, Marks: 2*proto.EndEnding - 1}.From(r)
+		list = append(list, transition{
+			direction: r.Direction, input: "end_" + r.Direction.String() + "_" + identifier(r.Input.String()),
+			state: "D_" + identifier(r.State.String()), next: "D_" + identifier(r.Next.String()),
+			with: int(r.With), without: int(r.Without), keep: int(half.Marks &^ r.Set), set: int(r.Set),
+			results: fmt.Sprintf("put = %d; st = %d; news = %d", r.Put, r.Status, r.Notify), text: r.String(),
+			unnamed: "put = P_dropped; st = 0; news = 0", parameters: "s, m, put, st, news",
+		})
+	}
+	for _, r := range ends {
+		list = append(list, transition{
+			input: "whole_" + identifier(r.Input.String()),
+			state: "W_" + identifier(r.State.String()), next: "W_" + identifier(r.Next.String()),
+			results: fmt.Sprintf("put = %d; news = %d", r.Put, r.Notify), text: r.String(),
+			unnamed: "put = P_dropped; news = 0", parameters: "s, m, put, news",
+		})
+	}
+	inlines(&b, list)
+	return b.String()
+}
+
 // guard is the condition under which a transition fits.
 func (t transition) guard() string {
 	g := "s == " + t.state

@@ -44,15 +44,15 @@ func (m *Model) Search(property int, defines []string, broken *Broken) (*Found, 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	hostRows, deviceRows := proto.Rows(), proto.DeviceRows()
+	rows := &tables{proto.Rows(), proto.DeviceRows(), proto.ConnectionRows(), proto.EndRows(), proto.DialRows(), proto.MoveRows()}
 	flags := properties[property].flags
 	if broken != nil {
 		flags = properties[property].broken
-		if err := broken.change(hostRows, deviceRows); err != nil {
+		if err := broken.change(rows); err != nil {
 			return nil, err
 		}
 	}
-	if err := m.write(dir, hostRows, deviceRows); err != nil {
+	if err := m.write(dir, rows); err != nil {
 		return nil, err
 	}
 	var args []string
@@ -87,14 +87,26 @@ func (m *Model) Search(property int, defines []string, broken *Broken) (*Found, 
 	return f, nil
 }
 
+// tables are the rows that models are made of.
+type tables struct {
+	host   []proto.Row
+	device []proto.DeviceRow
+	ends   []proto.ConnectionRow
+	wholes []proto.EndRow
+	dial   []proto.DialRow
+	moves  []proto.MoveRow
+}
+
 // write writes the model's files.
-func (m *Model) write(dir string, hostRows []proto.Row, deviceRows []proto.DeviceRow) error {
+func (m *Model) write(dir string, rows *tables) error {
 	model, err := sources.ReadFile("models/" + m.File + ".pml")
 	if err != nil {
 		return err
 	}
 	for name, text := range map[string]string{
-		"host.pml": HostPromela(hostRows), "device.pml": DevicePromela(deviceRows), "model.pml": string(model),
+		"host.pml": HostPromela(rows.host), "device.pml": DevicePromela(rows.device),
+		"ends.pml": ConnectionPromela(rows.ends, rows.wholes), "dial.pml": DialPromela(rows.dial),
+		"move.pml": MovePromela(rows.moves), "model.pml": string(model),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			return err
@@ -105,7 +117,7 @@ func (m *Model) write(dir string, hostRows []proto.Row, deviceRows []proto.Devic
 
 // optimize is how the search is compiled: a small one takes less time than a compiler that optimizes.
 func optimize(defines []string, m *Model) string {
-	if len(defines) >= len(m.Defines)+len(m.Full) {
+	if !m.Long && len(defines) >= len(m.Defines)+len(m.Full) {
 		return "-O1"
 	}
 	return "-O0"
@@ -124,26 +136,29 @@ func Check(host []proto.Row, device []proto.DeviceRow, ends []proto.ConnectionRo
 }
 
 // change changes the rows of a variant, which must find one.
-func (b *Broken) change(hostRows []proto.Row, deviceRows []proto.DeviceRow) error {
-	changed := b.Host == nil && b.Device == nil
-	for i := range hostRows {
-		if b.Host != nil {
-			before := hostRows[i]
-			b.Host(&hostRows[i])
-			changed = changed || before != hostRows[i]
-		}
-	}
-	for i := range deviceRows {
-		if b.Device != nil {
-			before := deviceRows[i]
-			b.Device(&deviceRows[i])
-			changed = changed || before != deviceRows[i]
-		}
-	}
+func (b *Broken) change(rows *tables) error {
+	changed := b.Host == nil && b.Device == nil && b.End == nil && b.Dial == nil && b.Move == nil
+	changed = changeEach(rows.host, b.Host) || changed
+	changed = changeEach(rows.device, b.Device) || changed
+	changed = changeEach(rows.ends, b.End) || changed
+	changed = changeEach(rows.dial, b.Dial) || changed
+	changed = changeEach(rows.moves, b.Move) || changed
 	if !changed {
 		return fmt.Errorf("%s: no row is like that", b.Name)
 	}
 	return nil
+}
+
+// changeEach reports whether a change, if there is one, alters a row.
+func changeEach[R comparable](rows []R, change func(*R)) (changed bool) {
+	for i := range rows {
+		if change != nil {
+			before := rows[i]
+			change(&rows[i])
+			changed = changed || before != rows[i]
+		}
+	}
+	return changed
 }
 
 // command runs a program in a folder. It returns its output and its processor time.
