@@ -88,7 +88,7 @@ func Models() []Model {
 		{Name: "close", File: "close", Full: []string{"SUBSCRIPTIONS=3"}, Broken: closeBroken()},
 		{Name: "link", File: "link", Full: []string{"PACKETS=4", "LOSSES=2", "ASKS=1"}, Broken: linkBroken()},
 		{Name: "reset", File: "reset", Full: []string{"CALLS=4", "DEATHS=2", "RESETS=2"}, Broken: resetBroken()},
-		{Name: "hosts", File: "hosts", Full: []string{"K=4", "SLOTS=2"}, Broken: hostsBroken()},
+		{Name: "hosts", File: "hosts", Broken: hostsBroken(), Long: true},
 	}
 }
 
@@ -244,8 +244,20 @@ func resetBroken() []Broken {
 
 func hostsBroken() []Broken {
 	return []Broken{
-		{Name: "an offer that is given back before the other host said so", Defines: []string{"AT_ONCE"}},
-		{Name: "a device that waits for an answer for ever", Defines: []string{"FOR_EVER"}},
+		{
+			Name: "an offer that is given back before the other host said so",
+			End: end(abi.H2D, proto.DeviceMessage, proto.HearWithdraw, func(r *proto.ConnectionRow) {
+				r.Put, r.Next = proto.PutBack, proto.DeviceIdle
+			}),
+		},
+		{
+			Name: "a device that waits for an answer for ever",
+			End:  end(abi.H2D, proto.DeviceMessage, proto.Deadline, func(r *proto.ConnectionRow) { r.Notify &^= proto.NewsGiveUp }),
+		},
+		{
+			Name: "a close that does not answer what lies there",
+			End:  end(abi.D2H, proto.DeviceMessage, proto.HearClose, func(r *proto.ConnectionRow) { r.Notify &^= proto.NewsAnswered }),
+		},
 		{Name: "an id that is the same at both hosts", Defines: []string{"ONE_ID"}},
 		{Name: "a device that drops what a host wrote last", Defines: []string{"UNREAD"}},
 		{
