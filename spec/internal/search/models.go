@@ -89,6 +89,10 @@ func Models() []Model {
 		{Name: "link", File: "link", Full: []string{"PACKETS=4", "LOSSES=2", "ASKS=1"}, Broken: linkBroken()},
 		{Name: "reset", File: "reset", Full: []string{"CALLS=4", "DEATHS=2", "RESETS=2"}, Broken: resetBroken()},
 		{Name: "hosts", File: "hosts", Broken: hostsBroken(), Long: true},
+		{
+			Name: "transfers between hosts", File: "hosts", Defines: []string{"TRANSFERS"}, Full: []string{"TROUBLES=1"},
+			Broken: transfersBroken(), Long: true,
+		},
 	}
 }
 
@@ -263,6 +267,29 @@ func hostsBroken() []Broken {
 		{
 			Name: "a receiving host that gives back what a call holds",
 			Host: host(abi.D2H, proto.StateOffered, proto.TakeWithdraw, func(r *proto.Row) { r.Next = proto.StateAnswering }),
+		},
+	}
+}
+
+func transfersBroken() []Broken {
+	return []Broken{
+		{Name: "a half that ends while its pages are read", Defines: []string{"NAIVE"}},
+		{Name: "an abort that does not wait for the host that has all", Defines: []string{"HASTY_STOP"}},
+		{
+			Name: "a device that takes DONE for the end of both halves",
+			End:  end(abi.D2H, proto.DeviceMoving, proto.EngineDone, func(r *proto.ConnectionRow) { r.Notify = proto.NewsTook }),
+		},
+		{
+			Name: "an abort after DONE that the other half does not learn of",
+			End:  end(abi.D2H, proto.DeviceCommit, proto.HearAbort, func(r *proto.ConnectionRow) { r.Notify = 0 }),
+		},
+		{
+			Name: "a page that cannot be reached and ends one half alone", Defines: []string{"TROUBLES=1"},
+			End: end(abi.D2H, proto.DeviceMoving, proto.EngineFailed, func(r *proto.ConnectionRow) { r.Notify = 0 }),
+		},
+		{
+			Name: "a receiving host that takes DONE for the end",
+			Host: host(abi.D2H, proto.StateMoving, proto.TakeDone, func(r *proto.Row) { r.Next = proto.StateIdle }),
 		},
 	}
 }
