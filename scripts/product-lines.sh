@@ -1,7 +1,7 @@
 #!/bin/sh
 # Counts the product's lines of Go and C: all files that git has, without tests and their helpers,
-# benchmarks, applications, examples and their helpers, the lint and generated code. The device's
-# half of the table in internal/proto is data of tests and of spec.
+# benchmarks, applications, examples and their helpers, the lint and generated code. The tables of
+# the device and of connections in internal/proto are data of tests and of spec.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ product() {
 			-e '^bridge/bridgetest/' -e '^internal/bridgetest/' -e '^cmd/nfsim/internal/vfioclient/' -e '^internal/beside/' \
 			-e '^internal/command/' -e '^internal/commandtest/' -e '^internal/lint/' \
 			-e '^internal/litmus/' -e '^internal/mirror/' -e '^internal/mutants/' -e '^internal/prom/' \
-			-e '^internal/pattern/' -e '^internal/proofs/' -e '^internal/proto/device_' -e '^internal/proto/talk/' \
+			-e '^internal/pattern/' -e '^internal/proofs/' -e '^internal/proto/connection_' -e '^internal/proto/device_' -e '^internal/proto/dial' -e '^internal/proto/move' -e '^internal/proto/talk/' \
 			-e '^internal/scripted/' -e '^internal/spectest/' -e '^internal/support/' \
 			-e '^internal/testcert/' -e '^internal/testrun/' -e '^internal/vmtest/' -e '^kmod/lib/example/' \
 			-e '^spec/'
