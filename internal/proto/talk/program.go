@@ -39,6 +39,11 @@ import (
 //	hosts subscribe X, detach X            ok
 //	hosts deliver X SLOT, put X SLOT       ok        the latter is taken with the next one
 //	hosts next X                           SLOT, or none
+//
+// Devices of a process that connects, see [Guests]; an answer has the observations behind its first word:
+//
+//	guests open KIND                       ok        a number, see [proto.DialKind]
+//	guests EVENT                           ok ANSWER
 type Program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
