@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "rig.h"
-#include "talk_hosts.h"
+#include "talk_guests.h"
 
 enum {
 	CHANNEL = 5,
@@ -287,6 +287,8 @@ static const char *answer_to(const char *line, char answer[TALK_LINE])
 		return open_device(line + 5);
 	if (!strncmp(line, "hosts ", 6))
 		return hosts_answer(line + 6, answer);
+	if (!strncmp(line, "guests ", 7))
+		return guests_answer(line + 7, answer);
 	if (!rig)
 		return "no: nothing is open";
 	if (!strncmp(line, "call ", 5))
@@ -311,5 +313,6 @@ int main(void)
 	if (rig)
 		rig_free(rig);
 	hosts_end();
+	guests_end();
 	return test_failures() != 0;
 }
