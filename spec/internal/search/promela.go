@@ -143,6 +143,28 @@ func ConnectionPromela(rows []proto.ConnectionRow, ends []proto.EndRow) string {
 	return b.String()
 }
 
+// DialPromela writes the rows of connections that processes open in the same way: may_dial_… and dial_….
+// The marks are the kind of the connection.
+func DialPromela(rows []proto.DialRow) string {
+	var b strings.Builder
+	b.WriteString("/* The rows of internal/proto of connections that processes open. Generated. */\n")
+	define(&b, "L_", proto.DialAlone+1)
+	define(&b, "Q_", proto.DialLeaves+1)
+	b.WriteString("#define Q_none 0\n#define L_never 99\n")
+	var list []transition
+	for _, r := range rows {
+		list = append(list, transition{
+			input: "dial_" + r.End.String() + "_" + identifier(r.Input.String()),
+			state: "L_" + identifier(r.State.String()), next: "L_" + identifier(r.Next.String()),
+			with: int(r.With), without: int(r.Without), keep: int(proto.DialHost | proto.DialFar),
+			results: fmt.Sprintf("does = %d; st = %d; news = %d", r.Does, r.Status, r.Sends), text: r.String(),
+			unnamed: "does = L_never; news = Q_none", parameters: "s, m, does, st, news",
+		})
+	}
+	inlines(&b, list)
+	return b.String()
+}
+
 // guard is the condition under which a transition fits.
 func (t transition) guard() string {
 	g := "s == " + t.state
