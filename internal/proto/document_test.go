@@ -136,6 +136,7 @@ func TestDocumentHasTheTable(t *testing.T) {
 		{"The end's h2d half", connectionDocument(t, abi.H2D)},
 		{"The end's d2h half", connectionDocument(t, abi.D2H)},
 		{"The end as a whole", endDocument(t)},
+		{"A channel whose end moves", moveDocument(t)},
 		{"A process that connects", dialDocument(t, proto.DialCaller, false, true)},
 		{"A port that is connected to", dialDocument(t, proto.DialTarget, false, false)},
 		{"A host that is connected to", dialDocument(t, proto.DialTarget, true, false)},
