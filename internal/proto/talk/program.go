@@ -44,6 +44,11 @@ import (
 //
 //	guests open KIND                       ok        a number, see [proto.DialKind]
 //	guests EVENT                           ok ANSWER
+//
+// A device at which an end moves, see [Moves], in the same way:
+//
+//	moves open                             ok
+//	moves EVENT                            ok ANSWER
 type Program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
