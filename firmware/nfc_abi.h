@@ -381,7 +381,8 @@ enum nfc_capability {
 	NFC_CAP_NAMES = 1 << 6, /* LISTEN and CONNECT take a name */
 	NFC_CAP_SUM = 1 << 7, /* lists may have NFC_LIST_SUM */
 	NFC_CAP_CALLS = 1 << 8, /* CALL and ANSWER */
-	NFC_CAP_KNOWN = (1 << 9) - 1,
+	NFC_CAP_MOVE = 1 << 9, /* TICKET, VOID and CLAIM */
+	NFC_CAP_KNOWN = (1 << 10) - 1,
 };
 
 /*
@@ -543,6 +544,11 @@ enum nfc_control_op {
 	NFC_CONTROL_LISTEN = 8,
 	/* a: a target, b: a guest or 0; or name, b: anyone; reply a: to open, b: the listener */
 	NFC_CONTROL_CONNECT = 9,
+	/* a: target of an end, b: of the channel that it is to pass through; reply a: a ticket */
+	NFC_CONTROL_TICKET = 10,
+	NFC_CONTROL_VOID = 11, /* a: target, b: ticket; reply b: 1 if the end has moved */
+	/* a: target of the channel that the ticket came through, b: ticket; reply a: to open */
+	NFC_CONTROL_CLAIM = 12,
 };
 
 /* Which processes a host that listens knows of. */

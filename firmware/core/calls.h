@@ -466,6 +466,13 @@ bool nfc_is_whose(const struct nfc_whose *a, const struct nfc_whose *b);
 /* Somebody waits before it: its process is woken. */
 void nfc_listener_wake(struct nfc_device *dev, struct nfc_listener *l);
 
+/* ---- move.c: ends of channels between hosts that go to other hosts ---- */
+
+/* The control requests TICKET, VOID and CLAIM: 0 or a negated status. */
+int nfc_ticket(struct nfc_process *self, struct nfc_control *c);
+int nfc_void(struct nfc_process *self, struct nfc_control *c);
+int nfc_claim(struct nfc_process *self, struct nfc_control *c);
+
 /* ---- joint.c: channels that processes open to each other, here or at two nodes ---- */
 
 /* -NFC_EBUSY while an island has to serve an end of a joint of the host. */

@@ -86,6 +86,7 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	if (ch->open)
 		return -NFC_EBUSY;
 	ch->open = 1;
+	ch->moved = 0;
 	ch->ending = 0;
 	ch->posted = 0;
 	if (ch->question) /* nobody waits for that answer any more */

@@ -140,6 +140,7 @@ static void line_up(struct nfc_listener *l, struct nfc_relay *relay)
 	struct nfc_relay **last = &l->first;
 
 	relay->before = l;
+	relay->number = ++l->host->dev->relay_number;
 	relay->next = NULL;
 	relay->has_guest = false;
 	relay->ready = true;

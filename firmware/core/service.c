@@ -252,6 +252,12 @@ static int control(struct nfc_process *self, struct nfc_channel *ch,
 		return nfc_id_has_node(c->a) ?
 			       nfc_guest_connect(self, c->a, c->b, &c->a) :
 			       nfc_connect(self, c);
+	case NFC_CONTROL_TICKET:
+		return nfc_ticket(self, c);
+	case NFC_CONTROL_VOID:
+		return nfc_void(self, c);
+	case NFC_CONTROL_CLAIM:
+		return nfc_claim(self, c);
 	case NFC_CONTROL_RUNNING:
 		c->b = nfc_process_running(self->host, c->a) != NULL;
 		return 0;

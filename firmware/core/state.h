@@ -251,6 +251,7 @@ struct nfc_channel {
 	uint8_t recalled; /* in the island's recall list */
 	uint8_t question; /* enum nfc_question */
 	uint8_t guest; /* it is one's, see struct nfc_relay */
+	uint8_t moved; /* the end that it had is another channel's now */
 	struct nfc_relay_end
 		*relay; /* another host is at the far end; NULL: a process is */
 	uint64_t offered; /* bytes of the transfer that another host offered last */
@@ -382,6 +383,10 @@ struct nfc_relay_end {
 	uint64_t extra; /* … and its outstanding field */
 	_Atomic uint32_t back; /* number of the message that is withdrawn */
 	struct nfc_slot offer; /* until it is answered */
+	/* The number of its ticket; 0: it has none. This and the next two: the device's lock. */
+	uint64_t ticket;
+	uint64_t through; /* number of the relay whose other end may claim it … */
+	uint8_t through_end; /* … and which end the sender has */
 };
 
 /*
@@ -404,6 +409,7 @@ struct nfc_relay {
 	/* The fields below are new when two hosts begin to use it. */
 	struct nfc_listener *before; /* the listener that has not accepted it yet … */
 	struct nfc_relay *next; /* … and the next such relay. Under the device's lock. */
+	uint64_t number; /* no other relay has it. Under the device's lock. */
 	struct nfc_relay_end end[2]; /* of the connecting host, of the listening one */
 	bool has_guest;
 	struct nfc_relay *sibling; /* the next guest of its process */
@@ -592,6 +598,7 @@ struct nfc_device {
 	uint32_t program_count;
 	struct nfc_listener listener[NFC_LISTENERS];
 	uint32_t next_listener; /* the ids of listeners count up */
+	uint64_t relay_number, ticket; /* the last ones given */
 	struct nfc_relay relay[NFC_RELAYS];
 	uint8_t *relay_room; /* queues of their transfers, and what these pass through */
 };

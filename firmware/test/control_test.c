@@ -328,7 +328,7 @@ CASE(requests_that_make_no_sense)
 	uint64_t id;
 
 	CHECK_EQ(status_of(r, 0, 0, 0, NULL), NFC_ENOTSUP);
-	CHECK_EQ(status_of(r, 10, 0, 0, NULL), NFC_ENOTSUP);
+	CHECK_EQ(status_of(r, NFC_CONTROL_CLAIM + 1, 0, 0, NULL), NFC_ENOTSUP);
 	CHECK_EQ(status_of(r, 0xffff, 0, 0, NULL), NFC_ENOTSUP);
 	for (int cut = 0; cut < 2; cut++) {
 		struct nfc_slot slot;

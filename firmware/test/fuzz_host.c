@@ -290,7 +290,7 @@ static void say_control(struct party *p)
 					     "flood",	 "gate", "expect",
 					     "asked",	 "hold" };
 	struct nfc_control c = {
-		.op = next() % 10,
+		.op = next() % (NFC_CONTROL_CLAIM + 1),
 		.a = next() % 32,
 		.b = next() % 4,
 		.c = next(),

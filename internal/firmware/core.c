@@ -14,6 +14,7 @@
 #include "core/log.c"
 #include "core/manager.c"
 #include "core/memory.c"
+#include "core/move.c"
 #include "core/note.c"
 #include "core/offer.c"
 #include "core/pair.c"

@@ -315,7 +315,9 @@ const (
 	CapSum = 1 << 7
 	// CapCalls means TypeCall and TypeAnswer.
 	CapCalls = 1 << 8
-	CapKnown = 1<<9 - 1
+	// CapMove means ControlTicket, ControlVoid and ControlClaim.
+	CapMove  = 1 << 9
+	CapKnown = 1<<10 - 1
 )
 
 // The length of the header of a TypeCall (enum nfc_call_length).
@@ -385,6 +387,13 @@ const (
 	// ControlConnect has A: the target of a listener, B: the number of a guest or 0. Or it has a Name, and
 	// B: 1 to find listeners of other users. The reply has A: the target to open, B: the listener's own.
 	ControlConnect = 9
+	// ControlTicket has A: the target of an end, B: that of the channel it is to pass through. The reply has
+	// A: a ticket.
+	ControlTicket = 10
+	ControlVoid   = 11 // A: target, B: ticket; reply B: 1 if the end has moved
+	// ControlClaim has A: the target of the channel that a ticket came through, B: the ticket. The reply
+	// has A: the target to open.
+	ControlClaim = 12
 )
 
 // Which processes a host that listens knows of (enum nfc_guests).
