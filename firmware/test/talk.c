@@ -11,6 +11,7 @@
 
 #include "rig.h"
 #include "talk_guests.h"
+#include "talk_moves.h"
 
 enum {
 	CHANNEL = 5,
@@ -289,6 +290,8 @@ static const char *answer_to(const char *line, char answer[TALK_LINE])
 		return hosts_answer(line + 6, answer);
 	if (!strncmp(line, "guests ", 7))
 		return guests_answer(line + 7, answer);
+	if (!strncmp(line, "moves ", 6))
+		return moves_answer(line + 6, answer);
 	if (!rig)
 		return "no: nothing is open";
 	if (!strncmp(line, "call ", 5))
@@ -314,5 +317,6 @@ int main(void)
 		rig_free(rig);
 	hosts_end();
 	guests_end();
+	moves_end();
 	return test_failures() != 0;
 }
