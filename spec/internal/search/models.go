@@ -93,6 +93,7 @@ func Models() []Model {
 			Name: "transfers between hosts", File: "hosts", Defines: []string{"TRANSFERS"}, Full: []string{"TROUBLES=1"},
 			Broken: transfersBroken(), Long: true,
 		},
+		{Name: "moves", File: "move", Full: []string{"MOVES=2"}, Broken: movesBroken(), Long: true, Whole: true},
 		{Name: "connections to a host", File: "dial", Full: []string{"CALLERS=2", "TIMES=2"}, Broken: guestsBroken(), Whole: true},
 		{Name: "connections to a host of another node", File: "dial", Defines: []string{"FAR"}, Full: []string{"CALLERS=2"}, Broken: farGuestsBroken()},
 		{Name: "connections to a port of another node", File: "dial", Defines: []string{"FAR", "PORT"}, Full: []string{"CALLERS=2"}, Broken: farPortsBroken(), Whole: true},

@@ -165,6 +165,27 @@ func DialPromela(rows []proto.DialRow) string {
 	return b.String()
 }
 
+// MovePromela writes the rows of ends that move in the same way: may_move_… and move_….
+func MovePromela(rows []proto.MoveRow) string {
+	var b strings.Builder
+	b.WriteString("/* The rows of internal/proto of ends that move. Generated. */\n")
+	define(&b, "V_", proto.MoveLeft+1)
+	define(&b, "Y_", proto.MoveGone+1)
+	b.WriteString("#define Y_never 99\n")
+	var list []transition
+	for _, r := range rows {
+		list = append(list, transition{
+			input: "move_" + identifier(r.Input.String()),
+			state: "V_" + identifier(r.State.String()), next: "V_" + identifier(r.Next.String()),
+			with: int(r.With), without: int(r.Without), keep: 15 &^ int(r.Clear), set: int(r.Set),
+			results: fmt.Sprintf("reply = %d; puts = %d; news = %d", r.Reply, r.Puts, r.Sends), text: r.String(),
+			unnamed: "reply = Y_never; puts = 0; news = 0", parameters: "s, m, reply, puts, news",
+		})
+	}
+	inlines(&b, list)
+	return b.String()
+}
+
 // guard is the condition under which a transition fits.
 func (t transition) guard() string {
 	g := "s == " + t.state
