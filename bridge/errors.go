@@ -34,6 +34,8 @@ func (k *kind) Timeout() bool { return k.Is(os.ErrDeadlineExceeded) }
 var (
 	// ErrClosed: the channel's end or the device was closed.
 	ErrClosed error = &kind{"closed", []error{net.ErrClosed, os.ErrClosed}}
+	// ErrMoved: the channel's end, or the region, was sent through a channel, and is not here any more.
+	ErrMoved error = &kind{"sent away", []error{ErrClosed, net.ErrClosed, os.ErrClosed}}
 	// ErrTargetTimeout: the target was not ready in time; nothing was delivered.
 	ErrTargetTimeout error = &kind{"target not ready in time", []error{os.ErrDeadlineExceeded, context.DeadlineExceeded}}
 	// ErrSizeMismatch: the two ends of a transfer gave different sizes.

@@ -21,6 +21,19 @@ type HostListener interface {
 	Dial(ctx context.Context, name string, o DialOptions) (Channel, error)
 }
 
+// Mover is a Channel that carries ends of other channels, and memory.
+type Mover interface {
+	// SendChannel gives this host's end of another channel to the host at the far end, whose
+	// ReceiveChannel returns it. nil: the end is there, and each call of other is ErrMoved. With an error
+	// it is still here. ErrBusy if calls of other are under way, ErrKindMismatch if the far host took
+	// what was sent as a message, ErrInvalid for a channel of another device, or through itself.
+	// ErrNotSupported unless both are channels between hosts, of a device that moves ends.
+	SendChannel(ctx context.Context, other Channel) error
+	// ReceiveChannel takes the end that the far host sends. With ErrKindMismatch that offers something
+	// else, with ErrAborted the end is not to be had any more.
+	ReceiveChannel(ctx context.Context) (Channel, error)
+}
+
 // ListenOptions describes a listener. The zero value is valid.
 type ListenOptions struct {
 	// Name is the name that other hosts dial, see [CheckName]. A listener without one is found

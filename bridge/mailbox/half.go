@@ -15,10 +15,11 @@ import (
 
 // Why a half cannot be used any more.
 const (
-	shutHost = 1 << iota // closed here
-	shutPeer             // closed by the device's process
-	shutDown             // the device is lost, faulty or closed, and DMA is quiet
-	shutAny  = shutHost | shutPeer | shutDown
+	shutHost  = 1 << iota // closed here
+	shutPeer              // closed by the device's process
+	shutDown              // the device is lost, faulty or closed, and DMA is quiet
+	shutMoved             // the end is another host's
+	shutAny   = shutHost | shutPeer | shutDown | shutMoved
 )
 
 // burstCalls is how many calls of a half may end before others have the processor: goroutines that
@@ -88,6 +89,8 @@ var errPeerClosed = fmt.Errorf("%w by the device", bridge.ErrClosed)
 // err returns the error that calls of a shut half get.
 func (h *half) err() error {
 	switch why := h.shut.Load(); {
+	case why&shutMoved != 0:
+		return bridge.ErrMoved
 	case why&shutDown != 0:
 		return h.mailbox.ep.err()
 	case why&shutHost != 0:

@@ -13,7 +13,7 @@ import (
 )
 
 // shutHere are the reasons that forbid to take even what is already offered.
-const shutHere = shutHost | shutDown
+const shutHere = shutHost | shutDown | shutMoved
 
 // Why a receive takes nothing.
 var (

@@ -68,6 +68,7 @@ var meanings = []meaning{
 	{"SCHEME", nfcomms.ErrScheme, codes.InvalidArgument},
 	{"OPTION", nfcomms.ErrOption, codes.InvalidArgument},
 	{"CORRUPT", nfcomms.ErrCorrupt, codes.DataLoss},
+	{"MOVED", nfcomms.ErrMoved, codes.FailedPrecondition},
 	{"UNANSWERED", nfcomms.ErrUnanswered, codes.Aborted},
 	{"SIZE", nfcomms.ErrSize, codes.InvalidArgument},
 	{"NO_FABRIC", ErrNoFabric, codes.FailedPrecondition},

@@ -59,6 +59,7 @@ var sentinels = map[string]error{
 	"nfcomms.ErrSize":          nfcomms.ErrSize,
 	"nfcomms.ErrPointers":      nfcomms.ErrPointers,
 	"nfcomms.ErrCorrupt":       nfcomms.ErrCorrupt,
+	"nfcomms.ErrMoved":         nfcomms.ErrMoved,
 	"nfcomms.ErrStalled":       nfcomms.ErrStalled,
 	"control.ErrNoDevice":      control.ErrNoDevice,
 	"control.ErrNoProcess":     control.ErrNoProcess,
