@@ -20,42 +20,7 @@ type hostsFunc func(t *testing.T) (listens, connects bridge.Device, o bridge.Lis
 
 // RunHosts runs the rules of channels between hosts (S69, S70), each with devices of its own.
 func RunHosts(t *testing.T, open hostsFunc) {
-	for _, c := range []struct {
-		name string
-		run  func(p *hostPair)
-	}{
-		{"messages", hostMessages},
-		{"rendezvous", hostRendezvous},
-		{"cancel", hostCancel},
-		{"cancel-races", hostCancelRaces},
-		{"half-close", hostHalfClose},
-		{"close-ends-calls", hostCloseEndsCalls},
-		{"again", hostAgain},
-		{"armed", hostArmed},
-		{"try", hostTry},
-		{"try-races", hostTryRaces},
-		{"try-ind", hostTryInd},
-		{"armed-send", hostArmedSend},
-		{"armed-leaves", hostArmedLeaves},
-		{"armed-both", hostArmedBoth},
-		{"no-listener", hostRefusals},
-		{"waiting", hostWaiting},
-		{"listeners", hostListeners},
-		{"names", hostNames},
-		{"names-refused", hostWrongNames},
-		{"names-of-a-host-that-was-reset", hostNameGoes},
-		{"listener-closes", hostListenerCloses},
-		{"goes", hostGoes},
-		{"takes-and-goes", hostTakesAndGoes},
-		{"transfers", hostTransfers},
-		{"transfers-at-once", hostTransfersAtOnce},
-		{"transfer-rendezvous", hostTransferRendezvous},
-		{"transfer-mismatch", hostTransferMismatch},
-		{"transfer-cancel", hostTransferCancel},
-		{"transfer-cancel-races", hostTransferCancelRaces},
-		{"transfer-close", hostTransferClose},
-		{"transfer-goes", hostTransferGoes},
-	} {
+	for _, c := range hostCases {
 		t.Run(c.name, func(t *testing.T) {
 			p := &hostPair{Env: NewEnv(t)}
 			p.listens, p.connects, p.options = open(t)
@@ -68,6 +33,49 @@ func RunHosts(t *testing.T, open hostsFunc) {
 			require.NoError(t, p.l.Close())
 		})
 	}
+}
+
+var hostCases = []struct {
+	name string
+	run  func(p *hostPair)
+}{
+	{"messages", hostMessages},
+	{"rendezvous", hostRendezvous},
+	{"cancel", hostCancel},
+	{"cancel-races", hostCancelRaces},
+	{"half-close", hostHalfClose},
+	{"close-ends-calls", hostCloseEndsCalls},
+	{"again", hostAgain},
+	{"armed", hostArmed},
+	{"try", hostTry},
+	{"try-races", hostTryRaces},
+	{"try-ind", hostTryInd},
+	{"armed-send", hostArmedSend},
+	{"armed-leaves", hostArmedLeaves},
+	{"armed-both", hostArmedBoth},
+	{"no-listener", hostRefusals},
+	{"waiting", hostWaiting},
+	{"listeners", hostListeners},
+	{"names", hostNames},
+	{"names-refused", hostWrongNames},
+	{"names-of-a-host-that-was-reset", hostNameGoes},
+	{"listener-closes", hostListenerCloses},
+	{"goes", hostGoes},
+	{"takes-and-goes", hostTakesAndGoes},
+	{"transfers", hostTransfers},
+	{"transfers-at-once", hostTransfersAtOnce},
+	{"transfer-rendezvous", hostTransferRendezvous},
+	{"transfer-mismatch", hostTransferMismatch},
+	{"transfer-cancel", hostTransferCancel},
+	{"transfer-cancel-races", hostTransferCancelRaces},
+	{"transfer-close", hostTransferClose},
+	{"transfer-goes", hostTransferGoes},
+	{"move", hostMove},
+	{"move-half", hostMoveHalf},
+	{"move-refused", hostMoveRefused},
+	{"move-as-bytes", hostMoveAsBytes},
+	{"move-races", hostMoveRaces},
+	{"move-goes", hostMoveGoes},
 }
 
 // hostPair is two hosts of a device, of which one listens.
