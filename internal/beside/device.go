@@ -237,6 +237,8 @@ func (w *deviceWorld) arguments() map[reflect.Type]func() any {
 	recipe(all, func() nfcomms.Program { return nfcomms.Program{Name: one("loopback", "hold", "none"), Targets: 1} })
 	recipe(all, w.target)
 	recipe(all, func() *nfcomms.Device { return w.device })
+	recipe(all, func() *nfcomms.Channel { return one(w.channels...) }) // to a process: it stays
+	recipe(all, func() *nfcomms.Region { return w.region })            // of Register: it stays
 	recipe(all, func() *nfcomms.Future { return nfcomms.SendCase(w.channels[1], []byte("added")).Start(w.ctx) })
 	recipe(all, func() func(context.Context, *nfcomms.Generation) error {
 		return func(ctx context.Context, g *nfcomms.Generation) error {

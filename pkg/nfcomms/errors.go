@@ -41,6 +41,8 @@ const (
 	opReceiveInd     = "receive transfer"
 	opSendStriped    = "send striped"
 	opReceiveStriped = "receive striped"
+	opSendChannel    = "send channel"
+	opReceiveChannel = "receive channel"
 	opNext           = "next"
 	opVerify         = "verify"
 	opWait           = "wait"
@@ -63,6 +65,7 @@ const (
 // with errors.Is.
 var (
 	ErrClosed        = bridge.ErrClosed
+	ErrMoved         = bridge.ErrMoved
 	ErrTargetTimeout = bridge.ErrTargetTimeout
 	ErrSizeMismatch  = bridge.ErrSizeMismatch
 	ErrKindMismatch  = bridge.ErrKindMismatch

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
@@ -158,7 +159,51 @@ func ExampleSizeError() {
 	// host 64 device 100
 }
 
-// One half of a channel closes, the other goes on.
+// A server hands its client over to a worker, which answers from there on; the client does not notice.
+// Here all three are goroutines; on a "shm:" device they may be three processes.
+func ExampleChannel_SendChannel() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+	l, err := dev.Listen(ctx, "answers")
+	check(err)
+	workers, err := dev.Listen(ctx, "workers")
+	check(err)
+
+	var others sync.WaitGroup
+	others.Go(func() { // the worker
+		server, err := dev.Dial(ctx, "workers")
+		check(err)
+		client, err := server.ReceiveChannel(ctx)
+		check(err)
+		check(client.Send(ctx, []byte("from the worker")))
+	})
+	others.Go(func() { // the client
+		ch, err := dev.Dial(ctx, "answers")
+		check(err)
+		answer := make([]byte, nfcomms.MessageSize)
+		for range 2 {
+			n, err := ch.Receive(ctx, answer)
+			check(err)
+			fmt.Println(string(answer[:n]))
+		}
+	})
+
+	client, err := l.Accept(ctx)
+	check(err)
+	check(client.Send(ctx, []byte("from the server")))
+	worker, err := workers.Accept(ctx)
+	check(err)
+	check(worker.SendChannel(ctx, client))
+	others.Wait()
+	fmt.Println(client.Send(ctx, nil))
+	// Output: from the server
+	// from the worker
+	// send sim: "answers": sent away
+}
+
+// One half of a channel closes, the other stays open.
 func ExampleChannel_CloseSend() {
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, "sim:")
