@@ -16,6 +16,7 @@ func Points() []Point {
 		{"room", []Test{reused("a slot is copied before the counter lets it be written again", "slot", "counter")}},
 		{"island park", []Test{parked("an island that sleeps is rung", "asleep", "slot")}},
 		{"island work", []Test{parked("a slot has the owner that leaves, or a new one", "free", "slot")}},
+		{"news", []Test{called("an island that took the report sees the slot", "slot"), parked("a slot is reported, or its mailbox is looked at once more", "watched", "slot")}},
 		{"island owner", []Test{published("a new owner sees what the last one wrote", "state", "owner")}},
 		{"channel park", []Test{parked("a host that sleeps is interrupted", "park", "slot")}},
 		{"joint", []Test{called("an island that was called already sees the slot", "slot")}},

@@ -79,6 +79,7 @@ func Models() []Model {
 			Name: "doorbell of an island", File: "doorbell", Defines: []string{"CLEARS"}, Full: []string{"MESSAGES=4"},
 			Broken: doorbellBroken(),
 		},
+		{Name: "news of an island", File: "news", Full: []string{"SWITCHES=3"}, Broken: newsBroken(), Whole: true},
 		{Name: "indirect to the device", File: "indirect", Full: []string{"K=2", "LISTS=3", "REPEATS=2"}, Broken: indirectBroken(abi.H2D)},
 		{
 			Name: "indirect to the host", File: "indirect", Defines: []string{"D2H"}, Full: []string{"K=2", "LISTS=3", "REPEATS=2"},
@@ -164,6 +165,16 @@ func doorbellBroken() []Broken {
 		{Name: "no fence behind the slot", Defines: []string{"NO_PUTTER_FENCE"}},
 		{Name: "no fence behind the word", Defines: []string{"NO_SLEEPER_FENCE"}},
 		{Name: "no second look", Defines: []string{"NO_SECOND_LOOK"}},
+	}
+}
+
+func newsBroken() []Broken {
+	return []Broken{
+		{Name: "a bit that is set before the slot", Defines: []string{"BIT_FIRST"}},
+		{Name: "no fence behind the slot", Defines: []string{"NO_PUTTER_FENCE", "SWITCHES=2"}},
+		{Name: "no second look at what is not watched any more", Defines: []string{"NO_SECOND_LOOK", "SWITCHES=2"}},
+		{Name: "a second look before it is not watched any more", Defines: []string{"LOOKS_TOO_SOON", "SWITCHES=2"}},
+		{Name: "an island that forgets what it did not take", Defines: []string{"NO_GIVING_BACK"}},
 	}
 }
 
