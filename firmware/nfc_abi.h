@@ -382,7 +382,8 @@ enum nfc_capability {
 	NFC_CAP_SUM = 1 << 7, /* lists may have NFC_LIST_SUM */
 	NFC_CAP_CALLS = 1 << 8, /* CALL and ANSWER */
 	NFC_CAP_MOVE = 1 << 9, /* TICKET, VOID and CLAIM */
-	NFC_CAP_KNOWN = (1 << 10) - 1,
+	NFC_CAP_NEWS = 1 << 10, /* the host reports in nfc_island_line.news where it puts */
+	NFC_CAP_KNOWN = (1 << 11) - 1,
 };
 
 /*
@@ -612,6 +613,23 @@ NFC_ABI_OFF(nfc_line, word, 0);
 NFC_ABI_OFF(nfc_line, rsvd, 8);
 
 /*
+ * Words between the host and an island, beside messages. Bit n of news is the n-th mailbox
+ * of the island. The host sets it behind a slot there, unless watched is n + 1. The island
+ * takes all bits before it looks for slots.
+ */
+struct nfc_island_line {
+	nfc_le64 word; /* (D sets 1, H clears) the island sleeps: ring its doorbell */
+	nfc_le64 news; /* (H sets bits, D takes them) with NFC_CAP_NEWS */
+	nfc_le64 watched; /* (D) 0: each slot needs its bit */
+	nfc_le64 rsvd[5];
+};
+NFC_ABI_SIZE(nfc_island_line, 64);
+NFC_ABI_OFF(nfc_island_line, word, 0);
+NFC_ABI_OFF(nfc_island_line, news, 8);
+NFC_ABI_OFF(nfc_island_line, watched, 16);
+NFC_ABI_OFF(nfc_island_line, rsvd, 24);
+
+/*
  * The first page of the mailbox area. Offsets are from its start.
  * Writers: (D) the device, (H) the host.
  */
@@ -630,8 +648,7 @@ struct nfc_area {
 	struct nfc_slot device_hello; /* (D) */
 	struct nfc_slot host_hello; /* (H) */
 	struct nfc_slot heartbeat; /* (D) */
-	/* (D sets 1, H clears) island sleeps, ring its doorbell */
-	struct nfc_line island[16];
+	struct nfc_island_line island[16];
 };
 NFC_ABI_SIZE(nfc_area, 1280);
 NFC_ABI_OFF(nfc_area, magic, 0);

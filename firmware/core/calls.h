@@ -39,6 +39,13 @@ static inline uint64_t nfc_load_header(const struct nfc_slot *slot)
 				    memory_order_acquire); /* SYNC: slot */
 }
 
+/* Is the host's HELLO there? */
+static inline bool nfc_has_answered(const struct nfc_host *host)
+{
+	return nfc_header_type(nfc_load_header(&host->area->host_hello)) ==
+	       NFC_TYPE_HELLO;
+}
+
 static inline uint64_t nfc_rings_taken(const struct nfc_rings *rings)
 {
 	return atomic_load_explicit(&rings->head, memory_order_relaxed);

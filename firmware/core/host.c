@@ -167,7 +167,7 @@ static uint32_t capabilities(const struct nfc_host *host)
 	       (host->dev->config.runs ? NFC_CAP_RUNS : 0) | NFC_CAP_ROUNDS |
 	       NFC_CAP_READY | NFC_CAP_NAMES | NFC_CAP_CALLS | NFC_CAP_MOVE |
 	       (host->dev->port->sum ? NFC_CAP_SUM : 0) |
-	       (nfc_may_post(host->dev) ? NFC_CAP_HOST_RINGS : 0);
+	       (nfc_may_post(host->dev) ? NFC_CAP_HOST_RINGS : NFC_CAP_NEWS);
 }
 
 static void write_hello(struct nfc_host *host)

@@ -16,6 +16,7 @@ enum {
 	CALLED_SPINS = 256, /* beside calls that run the island, after a ring */
 	ASSIST_NS = 50000, /* that a call runs an island at a time */
 	ASSIST_PASSES = 4, /* of it, between two reads of the clock */
+	WATCH_AFTER = 16, /* times in a row that a mailbox had slots, and no other */
 };
 
 bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
@@ -109,22 +110,122 @@ static void serve_timers(struct nfc_island *island)
 	nfc_timer(island, due);
 }
 
+/* ---- the mailboxes to look at ---- */
+
+static struct nfc_island_line *line_of(const struct nfc_island *island,
+				       const struct nfc_share *share)
+{
+	return &share->host->area->island[island->index];
+}
+
+static _Atomic uint64_t *news_of(const struct nfc_island *island,
+				 const struct nfc_share *share)
+{
+	return (_Atomic uint64_t *)&line_of(island, share)->news;
+}
+
+static bool reports(const struct nfc_share *share)
+{
+	return nfc_has_answered(share->host) &&
+	       nfc_accepted(share->host, NFC_CAP_NEWS);
+}
+
+/* Has the host put something that nobody took? Any thread. */
+static bool has_news(const struct nfc_island *island,
+		     const struct nfc_share *share)
+{
+	uint32_t watched;
+
+	if (reports(share)) {
+		if (atomic_load(news_of(island, share))) /* SYNC: news */
+			return true;
+		watched = atomic_load(&share->watched); /* SYNC: news */
+		return watched && nfc_rings_pending(&share->rings[watched - 1]);
+	}
+	for (uint32_t i = 0; i < island->rings_count; i++)
+		if (nfc_rings_pending(&share->rings[i]))
+			return true;
+	return false;
+}
+
+/* The mailboxes that may have slots, a bit each. Owned. */
+static uint64_t take_news(const struct nfc_island *island,
+			  const struct nfc_share *share)
+{
+	uint64_t all = ~0ull >> (64 - island->rings_count), own;
+	uint32_t watched = atomic_load_explicit(&share->watched,
+						memory_order_relaxed);
+	_Atomic uint64_t *word = news_of(island, share);
+
+	if (!reports(share))
+		return all;
+	own = watched ? 1ull << (watched - 1) : 0;
+	if (!atomic_load_explicit(word, memory_order_relaxed))
+		return own;
+	return own | (atomic_exchange(word, 0) & all); /* SYNC: news */
+}
+
+/*
+ * A mailbox that alone has slots is watched: its host then need not report, so that no
+ * line but that of the slot moves between the two. The host may have put to the one that
+ * was watched before, and not reported it: that is looked at once more.
+ */
+static void watch(struct nfc_island *island, struct nfc_share *share,
+		  uint32_t mailbox)
+{
+	_Atomic uint64_t *word = (_Atomic uint64_t *)&line_of(island, share)
+					 ->watched;
+	uint32_t before = atomic_load_explicit(&share->watched,
+					       memory_order_relaxed);
+
+	if (mailbox != share->last)
+		share->times = 0;
+	share->last = mailbox;
+	if (before == mailbox + 1 || ++share->times < WATCH_AFTER)
+		return;
+	atomic_store(&share->watched, mailbox + 1);
+	atomic_exchange(word, mailbox + 1); /* SYNC: news */
+	if (before)
+		atomic_fetch_or(news_of(island, share),
+				1ull << (before - 1)); /* SYNC: news */
+}
+
+/* The lowest bit of some. The compiler's own needs a library on some processors. */
+static uint32_t lowest(uint64_t bits)
+{
+	uint32_t i = 0;
+
+	for (; !(bits & 0xff); bits >>= 8)
+		i += 8;
+	for (; !(bits & 1); bits >>= 1)
+		i++;
+	return i;
+}
+
 /* Take what a host's mailboxes have; false if there is nothing to take now. */
 static bool serve_rings(struct nfc_island *island, struct nfc_share *share)
 {
+	uint64_t news = take_news(island, share), more = 0;
 	uint32_t all = 0;
 
-	for (uint32_t i = 0; i < island->rings_count; i++) {
-		uint32_t taken;
+	for (; news; news &= news - 1) {
+		uint32_t i = lowest(news), taken;
+		struct nfc_rings *rings = &share->rings[i];
 
-		if (!nfc_rings_pending(&share->rings[i]))
+		if (!nfc_rings_pending(rings))
 			continue;
 		if (nfc_is_detaching(share->host))
 			break;
-		taken = nfc_read_manager(&share->rings[i]);
+		taken = nfc_read_manager(rings);
 		island->stalled |= !taken; /* it waits for d2h room */
+		if (nfc_rings_pending(rings))
+			more |= 1ull << i;
+		if (reports(share))
+			watch(island, share, i);
 		all += taken;
 	}
+	if (more)
+		atomic_fetch_or(news_of(island, share), more); /* SYNC: news */
 	return all != 0;
 }
 
@@ -180,9 +281,8 @@ static bool has_work(struct nfc_island *island)
 		return true;
 	for (struct nfc_share *s = island->shares; s && left == LEFT_NOTHING;
 	     s = s->next)
-		for (uint32_t i = 0; i < island->rings_count; i++)
-			if (nfc_rings_pending(&s->rings[i]))
-				return true;
+		if (has_news(island, s))
+			return true;
 	return false;
 }
 

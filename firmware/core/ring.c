@@ -6,18 +6,12 @@
 
 /* ---- an area of the host's own ---- */
 
-static bool has_answered(const struct nfc_host *host)
-{
-	return nfc_header_type(nfc_load_header(&host->area->host_hello)) ==
-	       NFC_TYPE_HELLO;
-}
-
 uint64_t nfc_host_there(struct nfc_host *host)
 {
 	uint64_t at = atomic_load_explicit(&host->there, memory_order_relaxed);
 	struct nfc_area *area = host->area;
 
-	if (at || !nfc_may_post(host->dev) || !has_answered(host) ||
+	if (at || !nfc_may_post(host->dev) || !nfc_has_answered(host) ||
 	    !nfc_accepted(host, NFC_CAP_HOST_RINGS))
 		return at;
 	at = atomic_load_explicit((_Atomic uint64_t *)&area->host_area,
@@ -88,7 +82,7 @@ static bool find_d2h(struct nfc_rings *rings)
 
 	if (at)
 		rings->d2h_at = at + nfc_host_ring(rings->mask + 1, index);
-	return !nfc_may_post(host->dev) || has_answered(host);
+	return !nfc_may_post(host->dev) || nfc_has_answered(host);
 }
 
 /* ---- to the device ---- */

@@ -470,6 +470,9 @@ struct nfc_share {
 	struct nfc_process *processes; /* process_count of it */
 	struct nfc_transfer *active;
 	bool there; /* in the island's list */
+	_Atomic uint32_t watched; /* as in nfc_island_line; other threads read it */
+	uint32_t last; /* the mailbox that had slots */
+	uint32_t times; /* … and how often in a row */
 	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
 };
 

@@ -121,18 +121,21 @@ static void slots_received(struct nfc_far *f, const struct nfc_packet *p,
 			   const struct nfc_fifo *fifo, uint32_t at)
 {
 	struct nfc_slot slot[NFC_FAR_SLOTS];
+	uint32_t each = f->config.mailboxes / f->config.islands;
+	struct nfc_island_line *line;
 	bool ring = false;
 
 	if (h->mailbox >= f->config.mailboxes ||
 	    !nfc_far_rings_received(&f->line, &f->mailbox[h->mailbox], p, h,
 				    fifo, at, slot))
 		return;
+	line = &f->config.area->island[h->mailbox / each];
+	atomic_fetch_or((_Atomic uint64_t *)&line->news,
+			1ull << h->mailbox % each); /* SYNC: news */
 	for (uint32_t i = 0; i < h->count && !ring; i++)
 		ring = has_to_ring(f, h->mailbox, slot[i].header);
 	if (ring)
-		f->config.port.ring(
-			f->config.port.self,
-			h->mailbox / (f->config.mailboxes / f->config.islands));
+		f->config.port.ring(f->config.port.self, h->mailbox / each);
 }
 
 /* ---- the area's beginning ---- */

@@ -52,6 +52,8 @@ static void on_ring(void *self, uint32_t host, uint32_t island)
 	CHECK(island < r->config.islands);
 	if (CHECK(r->host[host]))
 		r->host[host]->rings++;
+	if (r->on_rung)
+		r->on_rung(r);
 }
 
 /* A thread that is no island's waits for them. */

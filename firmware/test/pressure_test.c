@@ -15,6 +15,17 @@ static void counts(struct nfc_process *self, struct puppet *p)
 		p->size++;
 }
 
+/* Of all ports. */
+static void counts_all(struct nfc_process *self, struct puppet *p)
+{
+	struct nfc_channel *ch[2] = { port(self), nfc_channel_of(self, 1) };
+	int i;
+
+	while ((i = channel_alt(ch, 2, UINT64_MAX)) >= 0)
+		if (channel_read(ch[i], p->buf, sizeof(p->buf)) >= 0)
+			p->size++;
+}
+
 static void hold(struct nfc_process *self, struct puppet *p)
 {
 	(void)p;
@@ -60,6 +71,96 @@ CASE(a_full_d2h_ring_stops_the_intake)
 		heard++;
 	}
 	CHECK_EQ(heard, sent);
+	rig_free(r);
+}
+
+static void large_rings(struct nfc_config *c)
+{
+	c->slots = 256;
+}
+
+static struct nfc_island_line *line(struct rig *r)
+{
+	return &((struct nfc_area *)r->seat.area)->island[0];
+}
+
+/* A host that reports where it puts, and a process that counts the messages of two ports. */
+static struct rig *reporting(struct puppet **p)
+{
+	struct rig *r = rig_new(large_rings);
+
+	*p = host_start(r, counts_all, 2);
+	host_hello(r, NFC_CAP_NEWS);
+	line(r)->news = 0; /* what was put before that */
+	return r;
+}
+
+static void send_often(struct rig *r, uint32_t channel, int times)
+{
+	for (int i = 0; i < times; i++) {
+		uint64_t id = host_direct(r, channel, "x", 1);
+
+		host_expect_ack(r, channel, NFC_TYPE_ACK, NFC_H2D, id,
+				NFC_STATE_CONSUMED, NFC_OK);
+	}
+}
+
+/* A host that does not report what it said it would waits: until it reports. */
+CASE(an_island_looks_where_it_was_told)
+{
+	struct puppet *p;
+	struct rig *r = reporting(&p);
+	uint64_t dropped;
+
+	r->silent = true;
+	host_direct(r, p->target, "x", 1);
+	rig_step(r);
+	CHECK_EQ(p->size, 0);
+	line(r)->news = ~0ull; /* of mailboxes that are not there, too */
+	line(r)->word = 0;
+	rig_step(r);
+	CHECK_EQ(p->size, 1);
+	CHECK_EQ(line(r)->news, 0);
+	r->silent = false;
+	line(r)->watched = 77; /* which hosts do not write */
+	dropped = rig_dropped(r);
+	for (int i = 0; i < 200; i++) /* more than an island takes at a time */
+		host_note(r, p->target, NFC_TYPE_FIN, NFC_H2D, 77);
+	rig_step(r);
+	CHECK_EQ(rig_dropped(r) - dropped, 200);
+	rig_free(r);
+}
+
+static uint32_t late; /* the channel that is put to without a report */
+
+static void put_late(struct rig *r)
+{
+	r->on_rung = NULL;
+	r->silent = true;
+	host_direct(r, late, "x", 1);
+	r->silent = false;
+}
+
+/* The mailbox that was watched has a slot that was not reported when another is. */
+CASE(a_mailbox_that_is_watched_needs_no_report)
+{
+	struct puppet *p;
+	struct rig *r = reporting(&p);
+	uint32_t other = p->target | 1;
+
+	late = p->target & ~1u;
+	send_often(r, late, 40);
+	CHECK_EQ(line(r)->watched, 1);
+	r->silent = true;
+	send_often(r, late, 5);
+	r->silent = false;
+	send_often(r, other, 15);
+	CHECK_EQ(line(r)->watched, 1);
+	atomic_store(&r->dev->host[0]->park[other], NFC_PARK_H2D);
+	r->on_rung = put_late;
+	send_often(r, other, 1);
+	CHECK_EQ(line(r)->watched, 2);
+	CHECK_EQ(p->size, 40 + 5 + 15 + 1 + 1);
 	rig_free(r);
 }
 

@@ -73,6 +73,7 @@ struct rig {
 	uint32_t epoch; /* low bits for what the host sends */
 	uint32_t request;
 	unsigned int rings; /* of the host's doorbell */
+	void (*on_rung)(struct rig *r); /* then; NULL: nothing */
 	unsigned int dma_calls;
 	uint64_t dma_bytes;
 	uint64_t copied; /* from host to host, without the device */
@@ -84,6 +85,7 @@ struct rig {
 	char log[256];
 	bool hold; /* do not drain d2h */
 	bool may_spin; /* a program may keep its island to itself */
+	bool silent; /* do not report news */
 	bool no_room; /* the last put found the h2d ring full */
 	/* Return NFC_EDMA or NFC_EBUSY to refuse a copy. */
 	int (*on_dma)(struct rig *r, uint64_t bus, uint64_t length);

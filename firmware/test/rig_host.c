@@ -60,7 +60,7 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 					index)[mailbox->tail % r->config.slots];
 	uint64_t phase = 1ull << NFC_HDR_PHASE_SHIFT;
 	struct nfc_slot copy;
-	struct nfc_line *park =
+	struct nfc_island_line *line =
 		&area_of(r)->island[island_of(r, channel % r->config.channels)];
 
 	for (int tries = 0;; tries++) {
@@ -83,7 +83,11 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 	memcpy(to->payload, copy.payload, sizeof(copy.payload));
 	atomic_store((_Atomic uint64_t *)&to->header, copy.header);
 	mailbox->tail++;
-	atomic_store((_Atomic uint64_t *)&park->word, 0);
+	if (!r->silent)
+		atomic_fetch_or((_Atomic uint64_t *)&line->news,
+				1ull << index % (r->config.managers /
+						 r->config.islands));
+	atomic_store((_Atomic uint64_t *)&line->word, 0);
 }
 
 void host_put(struct rig *r, uint32_t channel, uint32_t type, uint64_t length,
@@ -169,6 +173,8 @@ void host_hello(struct rig *r, uint32_t capabilities)
 	struct nfc_hello *hello = (void *)area_of(r)->host_hello.payload;
 
 	hello->capabilities = capabilities;
+	area_of(r)->host_hello.header = nfc_header(
+		NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE, r->epoch, 0, 0);
 }
 
 static void put_list(struct rig *r, uint32_t channel, uint32_t flags,

@@ -316,8 +316,10 @@ const (
 	// CapCalls means TypeCall and TypeAnswer.
 	CapCalls = 1 << 8
 	// CapMove means ControlTicket, ControlVoid and ControlClaim.
-	CapMove  = 1 << 9
-	CapKnown = 1<<10 - 1
+	CapMove = 1 << 9
+	// CapNews means that the host says in IslandLine.News where it put.
+	CapNews  = 1 << 10
+	CapKnown = 1<<11 - 1
 )
 
 // The length of the header of a TypeCall (enum nfc_call_length).
@@ -455,6 +457,15 @@ type Line struct {
 	_    [7]uint64
 }
 
+// IslandLine has the words between the host and an island, beside messages.
+type IslandLine struct {
+	_       structs.HostLayout
+	Word    uint64 // device sets 1, host clears: it sleeps, ring it
+	News    uint64 // host sets bits, device takes them: mailboxes of the island, with CapNews
+	Watched uint64 // written by the device: 1 + the mailbox that needs no bit; 0: none
+	_       [5]uint64
+}
+
 // Area is the first page of the mailbox area. Its offsets count from its start.
 type Area struct {
 	_             structs.HostLayout
@@ -472,7 +483,7 @@ type Area struct {
 	DeviceHello   Slot
 	HostHello     Slot
 	Heartbeat     Slot
-	Island        [IslandsMax]Line // device sets 1, host clears: it sleeps, ring it
+	Island        [IslandsMax]IslandLine
 }
 
 // Park word bits, written by the host: somebody sleeps for that half.
