@@ -19,9 +19,11 @@ type mailbox struct {
 	ep     *epoch
 	index  int
 	island int
-	asleep *uint64 // area island word: 1 when the island sleeps
-	runner Runner  // nil: calls cannot run the island
-	runs   *runs   // of the island
+	line   *wire.IslandLine
+	news   uint64 // the mailbox's bit of the island's news; 0: the device wants none
+	number uint64 // 1 + its number on the island, as the island has it if it watches
+	runner Runner // nil: calls cannot run the island
+	runs   *runs  // of the island
 	mask   uint64
 	shift  int
 
@@ -90,10 +92,20 @@ func (b *mailbox) storeLocked(i uint64, h wire.Header, p *[7]uint64) {
 	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park, island work, news
 }
 
-// asleepLocked reports whether the island sleeps; the caller then rings it. It
-// follows a header store, which is a full fence. Must hold tx.
-func (b *mailbox) asleepLocked() bool {
-	return atomic.LoadUint64(b.asleep) == 1 // SYNC: island park
+// reportLocked reports to the island that this mailbox has a slot, unless the island watches it. It
+// follows a header store, which is a full fence: an island that takes the bit later finds the slot, also
+// if the bit was set before. Must hold tx.
+func (b *mailbox) reportLocked() {
+	if b.news != 0 && atomic.LoadUint64(&b.line.Watched) != b.number && atomic.LoadUint64(&b.line.News)&b.news == 0 {
+		atomic.OrUint64(&b.line.News, b.news) // SYNC: news
+	}
+}
+
+// shownLocked reports to the island what was put, and returns whether it sleeps; the caller then rings
+// it. It follows a header store, which is a full fence. Must hold tx.
+func (b *mailbox) shownLocked() (asleep bool) {
+	b.reportLocked()
+	return atomic.LoadUint64(&b.line.Word) == 1 // SYNC: island park
 }
 
 // put publishes one message.
@@ -107,7 +119,7 @@ func (b *mailbox) put(h wire.Header, p *[7]uint64, limit uint64) putResult {
 	}
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail++
-	wake := b.asleepLocked()
+	wake := b.shownLocked()
 	b.tx.Unlock()
 	if wake {
 		return putRing
@@ -128,7 +140,7 @@ func (b *mailbox) putPair(h wire.Header, p *[7]uint64, h2 wire.Header, p2 *[7]ui
 	b.storeLocked(b.tx.tail+1, h2, p2)
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail += 2
-	wake := b.asleepLocked()
+	wake := b.shownLocked()
 	b.tx.Unlock()
 	if wake {
 		return putRing
@@ -149,7 +161,7 @@ func (b *mailbox) refuse() putResult {
 // ring rings the island of the mailbox, if it still sleeps. It may be called under
 // any lock.
 func (b *mailbox) ring() {
-	if atomic.CompareAndSwapUint64(b.asleep, 1, 0) { // SYNC: island park
+	if atomic.CompareAndSwapUint64(&b.line.Word, 1, 0) { // SYNC: island park
 		b.ep.dev.doorbells.Add(1)
 		b.ep.dev.port.Ring(b.island)
 	}
@@ -295,7 +307,10 @@ func newMailbox(ep *epoch, index int) *mailbox {
 	b := &mailbox{ep: ep, index: index, island: index / int(h.Mailboxes/h.Islands)}
 	b.runner, _ = ep.dev.port.(Runner)
 	b.runs = &ep.runs[b.island]
-	b.asleep = &ep.area.Island[b.island].Word
+	b.line = &ep.area.Island[b.island]
+	if on := index % int(h.Mailboxes/h.Islands); h.Capabilities&wire.CapNews != 0 {
+		b.news, b.number = 1<<(on&63), uint64(on)+1
+	}
 	b.log.Store(ep.dev.slots.Load())
 	b.mask = uint64(h.Slots - 1)
 	b.shift = bits.TrailingZeros(uint(h.Slots))

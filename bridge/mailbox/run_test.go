@@ -79,3 +79,18 @@ func TestThreadThatAnswersKeepsItsCalls(t *testing.T) {
 		r.answered()
 	}
 }
+
+// TestReports: a slot is reported once, and not where the island watches, or wants no reports.
+func TestReports(t *testing.T) {
+	for _, c := range []struct{ news, number, set, watched, want uint64 }{
+		{news: 8, number: 4, want: 8},
+		{news: 8, number: 4, set: 9, want: 9},
+		{news: 8, number: 4, set: 1, watched: 3, want: 9},
+		{news: 8, number: 4, set: 1, watched: 4, want: 1},
+		{set: 1, want: 1},
+	} {
+		b := &mailbox{line: &wire.IslandLine{News: c.set, Watched: c.watched}, news: c.news, number: c.number}
+		b.reportLocked()
+		require.Equal(t, c.want, b.line.News, "%+v", c)
+	}
+}

@@ -412,7 +412,7 @@ func (x *transfer) feedLocked() (full, asleep bool) {
 		l.Sent++
 		k, ok = l.Next()
 	}
-	asleep = l.Sent > first && b.asleepLocked()
+	asleep = l.Sent > first && b.shownLocked()
 	dead := b.tx.dead
 	b.tx.Unlock()
 	if l.Sent > first {

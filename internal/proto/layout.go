@@ -23,7 +23,7 @@ var ErrABI = errors.New("another ABI")
 
 // Capabilities are those that this host uses where the device has them.
 const Capabilities = wire.CapLoad | wire.CapEager | wire.CapRuns | wire.CapRounds | wire.CapReady |
-	wire.CapNames | wire.CapSum | wire.CapCalls | wire.CapMove
+	wire.CapNames | wire.CapSum | wire.CapCalls | wire.CapMove | wire.CapNews
 
 const (
 	beatMSMax = 1 << 20
