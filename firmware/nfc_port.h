@@ -256,16 +256,16 @@ void nfc_island_run(struct nfc_device *dev, uint32_t island);
 /*
  * Run an island on the calling thread until it has nothing to do, some tens of
  * microseconds at most, beside the thread of nfc_island_run(), which does the
- * rest. Processes that are not prompt are left to that. Returns the other
- * owner, which will check for new messages once more, or NFC_OWNER_NONE: it ran
- * here. Answers
+ * rest. Processes that are not prompt are left to that. Records have the time of
+ * this run if it is exact, or of one of the last 16. Returns the other owner, which
+ * will check for new messages once more, or NFC_OWNER_NONE: it ran here. Answers
  * that a sleeping call waits for ring no doorbell then: bit i of undrained asks the
  * caller to drain the island's i-th mailbox. Any thread, until nfc_device_fini().
  */
 enum nfc_owner { NFC_OWNER_NONE, NFC_OWNER_THREAD, NFC_OWNER_CALL };
 
 enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t island,
-				 uint64_t *undrained);
+				 bool exact, uint64_t *undrained);
 /*
  * The process that an island runs, and the last moment at which the island
  * served any.

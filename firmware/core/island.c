@@ -16,6 +16,7 @@ enum {
 	CALLED_SPINS = 256, /* beside calls that run the island, after a ring */
 	ASSIST_NS = 50000, /* that a call runs an island at a time */
 	ASSIST_PASSES = 4, /* of it, between two reads of the clock */
+	ASSIST_CLOCK = 16, /* runs by calls that nobody measures, likewise */
 	WATCH_AFTER = 16, /* times in a row that a mailbox had slots, and no other */
 };
 
@@ -521,24 +522,29 @@ static bool has_rest(const struct nfc_island *island)
  * more. Owned. The clock is a tenth of a call, and only records tell its time: what
  * is to last reads it first.
  */
-static bool assist_passes(struct nfc_island *island)
+static bool assist_passes(struct nfc_island *island, bool exact)
 {
-	const struct nfc_port *port = island->dev->port;
-	uint64_t until;
+	uint64_t until = 0;
 	bool busy;
 
-	nfc_read_clock(island);
-	until = island->now + ASSIST_NS;
+	if (exact || island->assists % ASSIST_CLOCK == 0)
+		nfc_read_clock(island);
 	for (uint32_t n = 1; (busy = island_pass(island) && has_rest(island));
-	     n++)
-		if (n % ASSIST_PASSES == 0 && port->now(port->self) > until)
+	     n++) {
+		if (n % ASSIST_PASSES)
+			continue;
+		nfc_read_clock(island);
+		if (!until)
+			until = island->now + ASSIST_NS;
+		if (island->now > until)
 			break;
+	}
 	serve_timers(island);
 	return busy;
 }
 
 enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
-				 uint64_t *undrained)
+				 bool exact, uint64_t *undrained)
 {
 	struct nfc_island *island = &dev->islands[index];
 	const struct nfc_port *port = dev->port;
@@ -550,16 +556,16 @@ enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
 		other = own(island, NFC_OWNER_CALL);
 	if (other)
 		return other;
-	for (uint64_t until = 0;;) {
+	for (uint64_t until = 0;; exact = true) { /* it takes long */
 		bool busy, late;
 
 		island->assists++;
 		island->assisted = true;
 		island->undrained = 0;
-		busy = assist_passes(island);
-		if (!until)
+		busy = assist_passes(island, exact);
+		late = until && island->now > until;
+		if (!until && exact)
 			until = island->now + ASSIST_NS;
-		late = island->now > until;
 		*undrained |= island->undrained;
 		island->assisted = false;
 		more = let_go(island, busy);

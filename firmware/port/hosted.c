@@ -332,7 +332,7 @@ int nfc_hosted_assist(struct nfc_hosted *h)
 	return h->epoch && nfc_dma_step(h->epoch->dev);
 }
 
-struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island)
+struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island, bool exact)
 {
 	struct nfc_ran r = { .owner = NFC_OWNER_THREAD };
 
@@ -341,7 +341,7 @@ struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island)
 	if (!h->epoch)
 		return r;
 	port_crash_begin(&runner, h->epoch, island);
-	r.owner = nfc_island_assist(h->epoch->dev, island, &r.undrained);
+	r.owner = nfc_island_assist(h->epoch->dev, island, exact, &r.undrained);
 	nfc_fault_own(NULL);
 	return r;
 }

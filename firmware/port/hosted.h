@@ -114,7 +114,7 @@ struct nfc_ran {
 	uint32_t owner; /* enum nfc_owner */
 };
 
-struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island);
+struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island, bool exact);
 /* The mailbox area of this epoch. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
 /*

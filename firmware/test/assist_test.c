@@ -4,14 +4,20 @@
 
 #include "rig.h"
 
-/* Run island 0 as a call would; the mailboxes it must drain. */
-static uint64_t assist(struct rig *r)
+static uint64_t assist_by(struct rig *r, bool exact)
 {
 	uint64_t undrained = ~0ull;
 
-	CHECK_EQ(nfc_island_assist(r->dev, 0, &undrained), NFC_OWNER_NONE);
+	CHECK_EQ(nfc_island_assist(r->dev, 0, exact, &undrained),
+		 NFC_OWNER_NONE);
 	host_drain(r);
 	return undrained;
+}
+
+/* Run island 0 as a call would; the mailboxes it must drain. */
+static uint64_t assist(struct rig *r)
+{
+	return assist_by(r, true);
 }
 
 /* The type of the next message, NFC_TYPE_NONE if there is none. */
@@ -80,6 +86,33 @@ CASE(answers_to_sleeping_calls_ring_no_doorbell)
 		CHECK_EQ(r->rings > rings, by_thread);
 		rig_free(r);
 	}
+}
+
+/* Has a message the time of the run that takes it, 1 ms after the last? */
+static bool has_its_time(struct rig *r, struct puppet *p, bool exact)
+{
+	uint64_t id = host_direct(r, p->target, "x", 1);
+	struct nfc_ack ack;
+
+	r->clock += 1000000;
+	assist_by(r, exact);
+	ack = host_expect_ack(r, p->target, NFC_TYPE_ACK, NFC_H2D, id,
+			      NFC_STATE_CONSUMED, NFC_OK);
+	return ack.now_ns == r->clock && ack.begin_ns == r->clock;
+}
+
+CASE(a_run_that_nobody_measures_reads_the_clock_now_and_then)
+{
+	struct puppet *p;
+	struct rig *r = rig_with(&p);
+	uint64_t read = 0;
+
+	for (int i = 0; i < 64; i++)
+		read += has_its_time(r, p, false);
+	CHECK_EQ(read, 4);
+	for (int i = 0; i < 20; i++)
+		CHECK(has_its_time(r, p, true));
+	rig_free(r);
 }
 
 CASE(what_may_compute_is_left_to_the_thread)
@@ -193,10 +226,10 @@ static void again(struct nfc_process *self, struct puppet *p)
 {
 	uint64_t undrained;
 
-	note(p, nfc_island_assist(p->rig->dev, 0, &undrained));
+	note(p, nfc_island_assist(p->rig->dev, 0, true, &undrained));
 	nfc_prompt(self, 1);
 	note(p, channel_read(nfc_channel_of(self, 0), p->buf, sizeof(p->buf)));
-	note(p, nfc_island_assist(p->rig->dev, 0, &undrained));
+	note(p, nfc_island_assist(p->rig->dev, 0, true, &undrained));
 	stay(self);
 }
 

@@ -49,7 +49,7 @@ static void run_islands(struct stage *s, uint32_t pass)
 	for (uint32_t i = 0; i < s->r.config.islands; i++) {
 		nfc_hosted_ring(s->h, i);
 		if ((pass + i) % 2)
-			nfc_hosted_run(s->h, i);
+			nfc_hosted_run(s->h, i, pass % 3 == 0);
 	}
 	nfc_hosted_assist(s->h);
 }

@@ -140,7 +140,9 @@ func (p *port) Map(data []byte) (uint64, error) {
 func (p *port) Unmap(uint64, uint64) {}
 
 // Run runs an island on the calling goroutine's thread.
-func (p *port) Run(island int) (undrained uint64, ran, thread bool) { return p.firmware.Run(island) }
+func (p *port) Run(island int, exact bool) (undrained uint64, ran, thread bool) {
+	return p.firmware.Run(island, exact)
+}
 
 // Fence turns DMA off.
 func (p *port) Fence() { p.firmware.Fence() }
