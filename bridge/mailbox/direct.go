@@ -54,6 +54,7 @@ func (c *channel) Send(ctx context.Context, msg []byte) error {
 // measure takes the record of the call that has the queue now; nil for none. Must hold queue.
 func (h *half) measure(r *stamp.Record) {
 	if r != nil {
+		h.mailbox.runs.measured.Add(1)
 		h.record.Store(r)
 	}
 }
@@ -62,6 +63,7 @@ func (h *half) measure(r *stamp.Record) {
 func (h *half) over() {
 	if h.record.Load() != nil {
 		h.record.Store(nil)
+		h.mailbox.runs.measured.Add(-1)
 	}
 }
 

@@ -12,7 +12,10 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 var consumed = wire.Ack{Transaction: 1, State: wire.StateConsumed}
@@ -421,8 +424,8 @@ func TestOfferOfAHostThatGoes(t *testing.T) {
 	f.until("a token", func() bool { return len(wake) == 1 })
 	f.note(wire.TypeWithdraw, 1, abi.D2H)
 	f.close(3, fakeGeneration)
-	c.mailbox.drain() // nobody rang for them: both are heard at once
-	f.expect(fakeMailbox, abi.TypeWithdrawn)
+	c.mailbox.drain() // no doorbell for them: one drain takes both
+	f.expect(fakeMailbox, wire.TypeWithdrawn)
 	_, ok, err := c.TryReceive(make([]byte, 1))
 	require.False(t, ok)
 	require.ErrorIs(t, err, bridge.ErrClosed)
@@ -521,4 +524,26 @@ func TestArmedWaitersNoticeADeadDevice(t *testing.T) {
 		require.ErrorIs(t, c.Arm(half, wake), bridge.ErrDeviceLost)
 		f.until("nobody is armed", func() bool { return d.armed.Load() == 0 }) // the token is first
 	}
+}
+
+// TestCallsCountMarshalling: the time until a measured call reaches the back end is its own layer.
+func TestCallsCountMarshalling(t *testing.T) {
+	f, _, c := setup(t)
+	marshalled := func(d abi.Direction, call func(context.Context) error, device func()) {
+		var measured stamp.Context
+		ctx := measured.Of(t.Context())
+		measured.Begin()
+		for start := meter.Now(); meter.Now() == start; { // a clock may be coarse
+		}
+		wait := f.async(func() error { return call(ctx) })
+		device()
+		require.NoError(t, wait())
+		laps, _ := measured.Record.Split(stamp.Clock{}, d, false)
+		require.Positive(t, laps[stamp.Marshal], d)
+	}
+	marshalled(abi.H2D, func(ctx context.Context) error { return c.Send(ctx, nil) }, func() {
+		f.expect(fakeMailbox, wire.TypeDirect)
+		f.ack(wire.TypeAck, consumed)
+	})
+	marshalled(abi.D2H, func(ctx context.Context) error { _, err := c.Receive(ctx, nil); return err }, func() { f.message(1, "") })
 }

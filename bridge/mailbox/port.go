@@ -50,8 +50,9 @@ type Runner interface {
 	// at most. ran is false if somebody else runs it, who will look for new
 	// messages once more; thread, if that is the device's own. No doorbell rings for what it answers to calls that
 	// sleep: bit i of undrained is set if the i-th mailbox of the island must be
-	// drained. It is called by calls alone: none is left at Restart and Close.
-	Run(island int) (undrained uint64, ran, thread bool)
+	// drained. It is called by calls alone: none is left at Restart and Close. If it is exact, records
+	// have the time of this run.
+	Run(island int, exact bool) (undrained uint64, ran, thread bool)
 }
 
 // Stager is a Port whose device reaches only memory that the port itself gives for

@@ -26,7 +26,9 @@ type runs struct {
 	count atomic.Uint32 // of runs since the last
 	met   atomic.Uint32 // times since then that calls found the thread at work
 	late  atomic.Uint32 // times that the thread did not answer, by lateCosts, less what it did
-	_     [64]byte
+
+	measured atomic.Int32 // calls whose layers somebody wants: the times of their records count
+	_        [64]byte
 }
 
 // chance counts a run of the island and reports whether the thread is to be rung.
@@ -74,7 +76,7 @@ func (b *mailbox) run() bool {
 	if b.runner == nil {
 		return false
 	}
-	undrained, ran, thread := b.runner.Run(b.island)
+	undrained, ran, thread := b.runner.Run(b.island, b.runs.measured.Load() > 0)
 	if thread {
 		b.runs.meet()
 	}

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/internal/stamp"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // runsToChance counts the runs until the thread has another chance, and takes it.
@@ -78,6 +81,19 @@ func TestThreadThatAnswersKeepsItsCalls(t *testing.T) {
 		}
 		r.answered()
 	}
+}
+
+// TestMeasuredCallsHaveExactRuns: runs are exact while a call of the island is measured.
+func TestMeasuredCallsHaveExactRuns(t *testing.T) {
+	var h half
+	h.mailbox = &mailbox{runs: new(runs)}
+	h.measure(nil)
+	require.Zero(t, h.mailbox.runs.measured.Load())
+	h.measure(new(stamp.Record))
+	require.EqualValues(t, 1, h.mailbox.runs.measured.Load())
+	h.over()
+	h.over() // of a call that nobody measures
+	require.Zero(t, h.mailbox.runs.measured.Load())
 }
 
 // TestReports: a slot is reported once, and not where the island watches, or wants no reports.
