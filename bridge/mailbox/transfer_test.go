@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,6 +301,43 @@ func TestAbortUnansweredFencesBeforeTheBufferIsGivenBack(t *testing.T) {
 	cancel()
 	f.expect(fakeMailbox, wire.TypeAbort)
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+	require.EqualValues(t, 1, f.fences.Load())
+}
+
+// TestAbortThatCannotBePut: the ring is full because of a wrong cursor, so that the call cannot ask
+// for the end of its transfer. It does not give the buffer back before the fence.
+func TestAbortThatCannotBePut(t *testing.T) {
+	f, _, c := setup(t)
+	fence, returned := make(chan struct{}), make(chan struct{})
+	f.onFence = func() { <-fence }
+	release := sync.OnceFunc(func() { close(fence) })
+	defer release()
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error {
+		defer close(returned)
+		return c.SendInd(ctx, pages(10))
+	})
+	f.expect(fakeMailbox, wire.TypeIndBegin)
+	f.expect(fakeMailbox, wire.TypeIndList)
+	fillRing(c, 9)
+	atomic.StoreUint64(c.mailbox.h2dHead, 1<<40)
+	cancel()
+	back := func() bool {
+		select {
+		case <-returned:
+			return true
+		default:
+			return false
+		}
+	}
+	f.until("the call waits for the fence", func() bool {
+		c.mailbox.tx.Lock()
+		defer c.mailbox.tx.Unlock()
+		return back() || c.mailbox.tx.dead && c.send.word.Load()&parkedFlag != 0
+	})
+	require.False(t, back(), "the buffer was given back before the fence")
+	release()
+	require.ErrorIs(t, wait(), bridge.ErrFault)
 	require.EqualValues(t, 1, f.fences.Load())
 }
 
