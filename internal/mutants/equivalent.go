@@ -21,10 +21,13 @@ var equivalents = []struct{ file, kind, before, code, why string }{
 		"a process that is woken looks again, and refuses another kind by itself"},
 	{"firmware/link/send.c", turned, "<", "return t << (tx->asks < 5 ? tx->asks : 5);", "5 questions or 5 at most are the same"},
 	{"firmware/link/align.c", bound, "16", "if (l->state < NFC_LINK_TEST || !(w.lo >> 16 & 0xffff))", "no burst has a single word"},
-	{"bridge/mailbox/mailbox.go", bound, "0", "for n := b.mask + 1; n > 0; n-- {", "a drain that takes one slot fewer leaves it to the next"},
 	{"firmware/link/node.c", turned, "<", "if (at < due)", "of two equal times either is the first"},
 	{"firmware/core/island.c", out, "r->called = CALLED_SPINS;", "r->called = CALLED_SPINS;",
 		"an island that was rung spins a while before it sleeps again: only latency differs"},
+	{"firmware/core/guest.c", turned, "&&", "if (c.relay->end[0].host && c.relay->listener == id)",
+		"it chooses the island to ask, which looks again, under the same lock, whether a process waits there"},
+	{"firmware/core/forward.c", out, "relay->until = 0;", "relay->until = 0;",
+		"a process that is to stop does not wait again, and another one's relay begins with 0"},
 }
 
 // equivalent returns why a change alters nothing, or nothing.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +55,9 @@ func TestMissed(t *testing.T) {
 	m.from = "no such text" + " in the file"
 	_, err = m.try(t.Context(), root)
 	require.ErrorContains(t, err, "occurs 0 times")
+	m = mistake{file: stack + "device/overrun.c", from: "// SPDX", to: "/**/ // SPDX", test: "TestOverrunFinds", in: stack}
+	_, err = m.try(t.Context(), root)
+	require.ErrorIs(t, err, errNotFound)
 	m.file = "internal/none.go"
 	_, err = m.try(t.Context(), root)
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -173,6 +177,16 @@ func TestRotate(t *testing.T) {
 	}
 	require.Len(t, seen, 7)
 	require.Len(t, rotate(all, 0, time.Time{}), 7)
+}
+
+// TestVoid: a place whose change does not compile shows nothing; a mistake by hand that does not is missed.
+func TestVoid(t *testing.T) {
+	for byHand, want := range map[bool]string{false: "void   a: b: ", true: "MISSED a: b: "} {
+		var out bytes.Buffer
+		code := makeAll(t.Context(), []change{{"a: b", "a", byHand, func(context.Context) (string, error) { return "", errNotBuilt }}}, &out)
+		require.Equal(t, byHand, code == 1)
+		require.Contains(t, out.String(), want)
+	}
 }
 
 func TestList(t *testing.T) {

@@ -60,7 +60,7 @@ var (
 
 // orderTests hold each order of the firmware to its name in the table of the protocol. Many a processor
 // does not need it, and notices no change.
-var orderTests = []tests{{"internal/lint", "TestBarriersHavePartners|TestOrdersHaveNames"}}
+var orderTests = []tests{{rules, "TestBarriersHavePartners|TestOrdersHaveNames"}}
 
 // subjects are the files of the protocol and of the rights to it.
 var subjects = []subject{
@@ -85,6 +85,7 @@ var subjects = []subject{
 	{"firmware/core/relay.c", 2, core("pair listen pair_break guest pressure span_guest")},
 	{"firmware/core/forward.c", 2, core("pair pair_break guest guest_gone listen")},
 	{"firmware/core/listen.c", 3, core("listen pair guest hosts joint")},
+	{"firmware/core/move.c", 2, core("move")},
 	{"firmware/core/joint.c", 2, core("joint pressure select span")},
 	{"firmware/core/guest.c", 2, core("guest guest_gone span_guest")},
 	{"firmware/core/island.c", 2, core("island assist direct control health")},
@@ -92,9 +93,10 @@ var subjects = []subject{
 	{"firmware/core/health.c", 2, core("health hosts")},
 	{"firmware/core/calls.h", 0, nil},
 	{"firmware/core/state.h", 0, nil},
+	{"firmware/core/access.h", 0, nil},
 	{"firmware/link/send.c", 3, of("link link_credit link_fault link_train share")},
 	{"firmware/link/receive.c", 3, of("link link_fault link_credit link_train share")},
-	{"firmware/link/link.c", 2, of("link link_train link_fault")},
+	{"firmware/link/link.c", 2, of("link link_train link_fault link_credit share")},
 	{"firmware/link/frame.c", 2, of("link link_fault link_credit share")},
 	{"firmware/link/align.c", 2, of("link_train link_fault link")},
 	{"firmware/link/fifo.c", 2, of("link far link_credit span")},
