@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/papers"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
@@ -54,14 +55,14 @@ type Link struct {
 
 // Memory is what eight updates cost in a type of memory, in cycles.
 type Memory struct {
-	papers.Memory
+	model.Memory
 	One   papers.Cycles `json:"one_context"`
 	Eight papers.Cycles `json:"eight_contexts"`
 }
 
 // modelMemories simulates the updates in each type.
 func modelMemories() (list []Memory) {
-	for _, mem := range papers.Memories {
+	for _, mem := range model.Memories {
 		m := papers.PaperContexts.In(mem)
 		one, _ := m.Simulate(8, 1) // a valid configuration has no error
 		eight, _ := m.Simulate(8, 8)

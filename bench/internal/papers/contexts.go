@@ -1,6 +1,10 @@
 package papers
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/internal/model"
+)
 
 // Contexts models one microengine whose hardware contexts hide the latency of
 // memory: only one computes at a time, and one that waits for memory lets the
@@ -19,18 +23,8 @@ type Contexts struct {
 // published; the overheads are what its runs of eight updates took beyond that.
 var PaperContexts = Contexts{Before: 44, Between: 5, Latency: [2]int{37, 38}, Overhead: 134, Switch: 6}
 
-// Memory is a type of device memory, and the cycles that an access to it takes.
-type Memory struct {
-	Type        string `json:"type"`
-	Least, Most int
-}
-
-// Memories are the types, the smallest first. The paper prints the latency of CLS, and that those of
-// larger types are longer; how long is assumed, as programmers of such processors have it.
-var Memories = []Memory{{"CLS", 25, 50}, {"CTM", 50, 100}, {"IMEM", 150, 250}, {"EMEM", 150, 500}}
-
 // In returns the same update with both memory operations in a type of memory, of mean latency.
-func (m Contexts) In(mem Memory) Contexts {
+func (m Contexts) In(mem model.Memory) Contexts {
 	sum := mem.Least + mem.Most
 	m.Latency = [2]int{sum / 2, sum - sum/2}
 	return m

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 // TestPublishedFigures holds every formula to what its paper prints, to the last digit that is
@@ -216,9 +218,9 @@ func TestHockneyShapes(t *testing.T) {
 // TestMemories: an update in CLS is the paper's; one in slower memory takes longer, by all of the
 // latency on one context, and by less on eight.
 func TestMemories(t *testing.T) {
-	require.Equal(t, PaperContexts, PaperContexts.In(Memories[0]))
+	require.Equal(t, PaperContexts, PaperContexts.In(model.Memories[0]))
 	before := [2]int{}
-	for _, mem := range Memories {
+	for _, mem := range model.Memories {
 		for i, contexts := range []int{1, 8} {
 			got, err := PaperContexts.In(mem).Simulate(8, contexts)
 			require.NoError(t, err)
