@@ -121,7 +121,9 @@ struct nfc_api {
 	/*
 	 * Device memory: allocate (page-aligned; freed when the process ends),
 	 * free, and access it. Address 0 from alloc means there is none left;
-	 * at returns NULL unless the whole range is memory.
+	 * at returns NULL unless the whole range is memory. Where the device is
+	 * configured so, it takes as long as an access to that type of memory,
+	 * during which other processes run: call it for each access to count.
 	 */
 	uint64_t (*alloc)(struct nfc_process *self, enum nfc_memory type,
 			  uint64_t size);

@@ -61,6 +61,7 @@ var shapeFlags = []struct{ name, help string }{
 	{"engines", "DMA threads beside the islands (0)"},
 	{"lone", "1: programs that may keep an island to themselves are there, as lone.spin (0)"},
 	{"busy", "one DMA piece of so many is refused for now; 0: none (0)"},
+	{"mhz", "clock by which each nfc_at takes the cycles of an access to its type of memory; 0: none (0)"},
 	{"cls", "cluster local scratch (64KiB)"},
 	{"ctm", "cluster target memory (256KiB)"},
 	{"imem", "internal memory (4MiB)"},

@@ -187,6 +187,14 @@ static void api_free(struct nfc_process *self, uint64_t address)
 	api_leave(self, 0);
 }
 
+static void *api_at(struct nfc_process *self, uint64_t address, uint64_t size)
+{
+	void *at = nfc_at(api_enter(self), address, size);
+
+	api_leave(self, 0);
+	return at;
+}
+
 static void api_yield(struct nfc_process *self)
 {
 	nfc_yield(api_enter(self));
@@ -245,7 +253,7 @@ const struct nfc_api nfc_api_table = {
 	.stopped = nfc_stopped,
 	.alloc = api_alloc,
 	.free = api_free,
-	.at = nfc_at,
+	.at = api_at,
 	.yield = api_yield,
 	.sleep = api_sleep,
 	.now = nfc_now,

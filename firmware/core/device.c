@@ -56,7 +56,8 @@ int nfc_config_check(struct nfc_config *c)
 		return -NFC_EINVAL;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		if (c->memory[i] > 1ull << NFC_MEMORY_SHIFT ||
-		    c->memory[i] & (NFC_PAGE_SIZE - 1))
+		    c->memory[i] & (NFC_PAGE_SIZE - 1) ||
+		    c->access_ns[i] > 1000000000)
 			return -NFC_EINVAL;
 	return 0;
 }

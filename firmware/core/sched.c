@@ -123,6 +123,17 @@ void nfc_sleep(struct nfc_process *self, uint64_t ns)
 	nfc_block(self, NFC_WAIT_SLEEP);
 }
 
+/* A context that waits for memory lets the others of its island compute. */
+void *nfc_at(struct nfc_process *self, uint64_t address, uint64_t size)
+{
+	const struct nfc_config *c = &self->host->dev->config;
+	void *at = nfc_memory_at(self->host, address, size);
+
+	if (at && c->access_ns[address >> NFC_MEMORY_SHIFT])
+		nfc_sleep(self, c->access_ns[address >> NFC_MEMORY_SHIFT]);
+	return at;
+}
+
 /*
  * Run fn on another island's thread and wait for its result, cooperatively.
  * Called by a process; on its own island fn runs at once. -NFC_ETIMEOUT, and fn

@@ -175,3 +175,53 @@ CASE(a_process_uses_memory)
 		CHECK_EQ(p->rc[i], 1);
 	rig_free(r);
 }
+enum { ACCESSES = 8 };
+
+static const uint32_t costs[NFC_MEMORY_COUNT] = { 62, 125, 333, 541 };
+
+static void accesses_cost(struct nfc_config *c)
+{
+	memcpy(c->access_ns, costs, sizeof(costs));
+}
+
+static enum nfc_memory accessed;
+
+static void accesses(struct nfc_process *self, struct puppet *p)
+{
+	uint64_t at = nfc_alloc(self, accessed, 100);
+
+	for (int i = 0; i < ACCESSES; i++)
+		note(p, nfc_at(self, at, 100) != NULL);
+	note(p, nfc_at(self, at, 1ull << 40) == NULL); /* no access */
+	p->done = true;
+}
+
+/* Nanoseconds of the rig's clock that some processes take, each with so many accesses. */
+static uint64_t takes(void (*change)(struct nfc_config *c), uint32_t processes)
+{
+	struct rig *r = rig_new(change);
+	struct puppet *p[2];
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < processes; i++)
+		p[i] = host_launch(r, 0, accesses, 1);
+	while (!(p[0]->done && p[processes - 1]->done) && ns < 100000) {
+		rig_advance(r, 1);
+		ns++;
+	}
+	for (uint32_t i = 0; i < processes; i++)
+		CHECK_EQ(p[i]->step, ACCESSES + 1);
+	rig_free(r);
+	return ns;
+}
+
+/* An access costs what its type does; a second context hides its own behind those of the first. */
+CASE(accesses_take_the_time_of_their_type)
+{
+	for (int type = 0; type < NFC_MEMORY_COUNT; type++) {
+		accessed = (enum nfc_memory)type;
+		CHECK_EQ(takes(NULL, 1), 0);
+		CHECK_EQ(takes(accesses_cost, 1), ACCESSES * costs[type]);
+		CHECK_EQ(takes(accesses_cost, 2), ACCESSES * costs[type]);
+	}
+}

@@ -23,6 +23,7 @@ type Config struct {
 	HostRings                   int           // 1: a host behind the bus may have rings in memory of its own
 	Lone                        int           // 1: a device of one host has programs that may keep an island, as "lone.spin"
 	Busy                        int           // one DMA piece of so many is refused for now; 0: none
+	MHz                         int           // clock by which accesses to memory take their type's cycles; 0: they take none
 	Beat                        time.Duration // whole milliseconds
 	TargetTimeout               time.Duration
 	Spin                        time.Duration // how long an idle island spins
@@ -46,6 +47,7 @@ const (
 	stackMax   = 16 << 20
 	beatMax    = time.Minute
 	year       = 365 * 24 * time.Hour
+	mhzMax     = 10_000
 )
 
 // Defaults of a device for zero fields of a Config.
@@ -74,6 +76,7 @@ func (c *Config) counts() []option[int] {
 		{"eager", &c.Eager, bridge.Limits[int]{Min: 0, Max: wire.EagerEntries}},
 		{"lone", &c.Lone, bridge.Limits[int]{Min: 0, Max: 1}},
 		{"busy", &c.Busy, bridge.Limits[int]{Min: 0, Max: math.MaxInt32}},
+		{"mhz", &c.MHz, bridge.Limits[int]{Min: 0, Max: mhzMax}},
 	}
 }
 

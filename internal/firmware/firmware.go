@@ -22,6 +22,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	_ "github.com/nfcomms/nfcomms/firmware" // its sources: a change of one rebuilds this package
+	"github.com/nfcomms/nfcomms/internal/model"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 // Available reports whether this build contains the firmware.
@@ -62,6 +64,7 @@ func (c *Config) native() (n C.struct_nfc_config, ok bool) {
 	}
 	for i, size := range c.Memory {
 		n.memory[i] = C.uint64_t(size)
+		n.access_ns[i] = C.uint32_t(model.Memories[i].AccessNS(c.MHz))
 	}
 	return n, true
 }
@@ -69,7 +72,7 @@ func (c *Config) native() (n C.struct_nfc_config, ok bool) {
 // Check returns abi.ErrInvalid for a shape that makes no sense.
 func (c Config) Check() abi.Status {
 	n, ok := c.native()
-	if !ok || C.nfc_config_check(&n) != 0 || c.Engines < 0 || c.Engines > abi.IslandsMax || c.Busy < 0 || c.Busy > math.MaxInt32 {
+	if !ok || C.nfc_config_check(&n) != 0 || c.Engines < 0 || c.Engines > wire.IslandsMax || c.Busy < 0 || c.Busy > math.MaxInt32 || c.MHz < 0 || c.MHz > mhzMax {
 		return abi.ErrInvalid
 	}
 	return abi.OK

@@ -16,6 +16,8 @@
 //	engines=0         DMA threads beside the islands; 0..16
 //	busy=0            one DMA piece of so many is refused for now, so that rounds
 //	                  repeat (S21); 0: none, 1: all
+//	mhz=0             clock by which each call of nfc_at takes the cycles of an access to that
+//	                  type of memory, as "nfbench model contexts" has them; 0: none; 0..10000
 //	cls=64KiB ctm=256KiB imem=4MiB emem=1GiB   device memory, in pages of 4KiB; 4KiB..256GiB
 //	stack=64KiB       of a device process; 16KiB..16MiB
 //	beat=100ms        heartbeat interval, whole milliseconds; 1ms..1m

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -192,4 +193,23 @@ func TestRegionIsUnmapped(t *testing.T) {
 	require.NoError(t, r.Close())
 	require.Zero(t, dev.Stats().Regions)
 	echo(t.Context(), t, ch)
+}
+
+// TestAccessesTakeTime: by the device's own clock an access takes the cycles of its type, from a program
+// that is loaded. Nothing holds for how much longer it takes on this machine.
+func TestAccessesTakeTime(t *testing.T) {
+	ctx := within(t)
+	dev := openDevice(t, "mhz=1")
+	defer dev.Close()
+	p, err := dev.Start(ctx, bridge.Program{Name: load(ctx, t, dev, build(t, "accesses.c")), Targets: 1})
+	require.NoError(t, err)
+	ch, err := dev.Subscribe(ctx, p.First)
+	require.NoError(t, err)
+	var answer [56]byte
+	n, err := ch.Receive(ctx, answer[:])
+	require.NoError(t, err)
+	require.Equal(t, 32, n)
+	for i, least := range []uint64{37_500, 75_000, 200_000, 325_000} {
+		require.GreaterOrEqual(t, binary.LittleEndian.Uint64(answer[8*i:]), least, "type %d", i)
+	}
 }

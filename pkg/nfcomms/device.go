@@ -92,6 +92,7 @@ type Device struct {
 //	imem=4MiB         internal memory
 //	emem=1GiB         external memory
 //	stack=64KiB       of a device process
+//	mhz=0             clock by which nfc_at takes the cycles of an access to its type of memory; 0: no time
 //	beat=100ms        heartbeat interval
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
 //	stall-timeout=10s how long a transfer may stand still while the device beats
