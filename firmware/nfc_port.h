@@ -60,6 +60,7 @@ struct nfc_config {
 	uint32_t lone; /* 1: it has programs that may keep an island, if it has one host */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
+	uint64_t buffer; /* bytes of it, a process's for each of its targets; 0: as there is room */
 	uint32_t access_ns[NFC_MEMORY_COUNT]; /* of an access to each type, at most 1 s; 0: none */
 };
 

@@ -66,6 +66,7 @@ var shapeFlags = []struct{ name, help string }{
 	{"ctm", "cluster target memory (256KiB)"},
 	{"imem", "internal memory (4MiB)"},
 	{"emem", "external memory (1GiB)"},
+	{"buffer", "device memory that a process may have for each of its targets (as there is room)"},
 	{"stack", "of a device process (64KiB)"},
 	{"beat", "heartbeat interval (100ms; 200ms with --shm)"},
 	{"target-timeout", "how long an offer waits for its target; 0: for ever (0)"},

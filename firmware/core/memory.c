@@ -150,12 +150,37 @@ uint64_t nfc_memory_available(struct nfc_host *host, enum nfc_memory type)
 	return left;
 }
 
+/* The bytes that a process may have: a part for each of its targets. */
+static uint64_t most_of(const struct nfc_process *self)
+{
+	uint64_t part = self->host->dev->config.buffer;
+
+	return part && !self->service ? part * self->ports : UINT64_MAX;
+}
+
+/* The bytes that it has. It allocates no others meanwhile. */
+static uint64_t held_by(const struct nfc_process *self)
+{
+	struct nfc_host *host = self->host;
+	uint64_t sum = 0;
+
+	nfc_lock(&host->lock);
+	for (uint32_t i = 0; i < NFC_BLOCKS; i++)
+		if (host->block[i].address && host->block[i].owner == self->id)
+			sum += host->block[i].size;
+	nfc_unlock(&host->lock);
+	return sum;
+}
+
 uint64_t nfc_alloc(struct nfc_process *self, enum nfc_memory type, uint64_t size)
 {
 	struct nfc_host *host = self->host;
-	uint64_t address = nfc_memory_alloc(host, self->id, type, size);
+	uint64_t most = most_of(self), address;
 
-	/* what even empty memory could not hold is no sign of sickness */
+	/* what a process or even empty memory could not hold is no sign of sickness */
+	if (most != UINT64_MAX && size > most - held_by(self))
+		return 0;
+	address = nfc_memory_alloc(host, self->id, type, size);
 	if (!address && size && (unsigned int)type < NFC_MEMORY_COUNT &&
 	    host->dev->config.memory[type] > ALIGN &&
 	    size <= host->dev->config.memory[type] - ALIGN)

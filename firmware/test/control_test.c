@@ -506,6 +506,9 @@ CASE(shapes_are_checked)
 	check_shape((struct nfc_config){ .memory = { 0, 0, 0,
 						     (1ull << 38) + 4096 } },
 		    false);
+	check_shape((struct nfc_config){ .buffer = 1ull << 38 }, true);
+	check_shape((struct nfc_config){ .buffer = 1ull << 39 }, false);
+	check_shape((struct nfc_config){ .buffer = 4097 }, false);
 	check_shape((struct nfc_config){ .access_ns = { 0, 0, 0, 1000000000 } },
 		    true);
 	check_shape((struct nfc_config){ .access_ns = { 1000000001 } }, false);

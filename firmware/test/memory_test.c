@@ -175,6 +175,44 @@ CASE(a_process_uses_memory)
 		CHECK_EQ(p->rc[i], 1);
 	rig_free(r);
 }
+
+static void two_pages(struct nfc_config *c)
+{
+	c->buffer = 2 * RIG_PAGE;
+}
+
+/* A part of two pages for each target, of one type or several. */
+static void fills_its_parts(struct nfc_process *self, struct puppet *p)
+{
+	uint64_t most = nfc_ports(self) * 2 * RIG_PAGE, a;
+
+	note(p, !nfc_alloc(self, NFC_EMEM, most + 1));
+	a = nfc_alloc(self, NFC_EMEM, most - RIG_PAGE);
+	note(p, a && !nfc_alloc(self, NFC_CTM, RIG_PAGE + 1));
+	note(p, nfc_alloc(self, NFC_CTM, RIG_PAGE) != 0);
+	note(p, !nfc_alloc(self, NFC_EMEM, 1));
+	nfc_free(self, a);
+	note(p, nfc_alloc(self, NFC_EMEM, most - RIG_PAGE) == a);
+	stay(self);
+}
+
+/* Each process has its own, beside others. Bounds of processes make no device sick. */
+CASE(a_target_has_a_part_of_memory)
+{
+	struct rig *r = rig_new(two_pages);
+
+	for (uint32_t targets = 1; targets <= 3; targets++) {
+		struct puppet *p = host_launch(r, 0, fills_its_parts, targets);
+
+		CHECK_EQ(p->step, 5);
+		for (int k = 0; k < p->step; k++)
+			CHECK_EQ(p->rc[k], 1);
+	}
+	rig_advance(r, 1000000000);
+	CHECK_EQ(rig_heartbeat(r).diagnostic, 1u << NFC_DIAG_VALID_SHIFT);
+	rig_free(r);
+}
+
 enum { ACCESSES = 8 };
 
 static const uint32_t costs[NFC_MEMORY_COUNT] = { 62, 125, 333, 541 };

@@ -28,7 +28,8 @@ type Config struct {
 	TargetTimeout               time.Duration
 	Spin                        time.Duration // how long an idle island spins
 	Memory                      [abi.MemoryCount]uint64
-	LogFD                       int // device log lines go to a duplicate of it; -1: nowhere
+	Buffer                      uint64 // bytes of device memory for each target of a process; 0: as there is room
+	LogFD                       int    // device log lines go to a duplicate of it; -1: nowhere
 	// Bus carries the device, nil: host memory is this process's own. There
 	// is one device on a bus at a time, and it is closed before the bus.
 	Bus *Bus
@@ -83,6 +84,7 @@ func (c *Config) counts() []option[int] {
 func (c *Config) sizes() []option[uint64] {
 	all := []option[uint64]{{"stack", &c.Stack, bridge.Limits[uint64]{Min: stackMin, Max: stackMax}}}
 	memory := bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << abi.MemoryShift, Step: abi.PageSize}
+	all = append(all, option[uint64]{"buffer", &c.Buffer, memory})
 	for kind, name := range memoryNames {
 		all = append(all, option[uint64]{name, &c.Memory[kind], memory})
 	}

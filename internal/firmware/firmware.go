@@ -60,7 +60,7 @@ func (c *Config) native() (n C.struct_nfc_config, ok bool) {
 	n = C.struct_nfc_config{
 		channels: w[0], managers: w[1], islands: w[2], engines_me: w[3], contexts: w[4], slots: w[5], window: w[6],
 		stack: w[7], beat_ms: w[8], runs: w[9], eager: w[10], hosts: w[11], host_rings: w[12], lone: w[13],
-		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()),
+		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()), buffer: C.uint64_t(c.Buffer),
 	}
 	for i, size := range c.Memory {
 		n.memory[i] = C.uint64_t(size)

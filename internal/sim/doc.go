@@ -19,6 +19,8 @@
 //	mhz=0             clock by which each call of nfc_at takes the cycles of an access to that
 //	                  type of memory, as "nfbench model contexts" has them; 0: none; 0..10000
 //	cls=64KiB ctm=256KiB imem=4MiB emem=1GiB   device memory, in pages of 4KiB; 4KiB..256GiB
+//	buffer=           device memory that a process may have for each of its targets, in pages;
+//	                  without it as there is room; 4KiB..256GiB
 //	stack=64KiB       of a device process; 16KiB..16MiB
 //	beat=100ms        heartbeat interval, whole milliseconds; 1ms..1m
 //	target-timeout=0  how long an offer waits for its target; 0: for ever; up to 8760h

@@ -195,6 +195,24 @@ func TestRegionIsUnmapped(t *testing.T) {
 	echo(t.Context(), t, ch)
 }
 
+// TestBufferOfTargets: a transfer that the parts of a process do not hold is refused, and others have
+// theirs.
+func TestBufferOfTargets(t *testing.T) {
+	ctx := within(t)
+	dev := openDevice(t, "buffer=60KiB&emem=256KiB")
+	defer dev.Close()
+	for _, targets := range []int{1, 2, 1} {
+		p, err := dev.Start(ctx, bridge.Program{Name: "sink", Targets: targets})
+		require.NoError(t, err)
+		ch, err := dev.Subscribe(ctx, p.First)
+		require.NoError(t, err)
+		room := targets * 60 << 10
+		require.NoError(t, ch.SendInd(ctx, make([]byte, room)))
+		require.ErrorIs(t, ch.SendInd(ctx, make([]byte, room+1)), bridge.ErrRange)
+		require.NoError(t, ch.SendInd(ctx, make([]byte, room)))
+	}
+}
+
 // TestAccessesTakeTime: by the device's own clock an access takes the cycles of its type, from a program
 // that is loaded. Nothing holds for how much longer it takes on this machine.
 func TestAccessesTakeTime(t *testing.T) {

@@ -93,6 +93,7 @@ type Device struct {
 //	emem=1GiB         external memory
 //	stack=64KiB       of a device process
 //	mhz=0             clock by which nfc_at takes the cycles of an access to its type of memory; 0: no time
+//	buffer=           device memory that a process may have for each of its targets; empty: all
 //	beat=100ms        heartbeat interval
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
 //	stall-timeout=10s how long a transfer may stand still while the device beats
