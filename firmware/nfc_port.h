@@ -31,6 +31,7 @@ struct nfc_whose {
 
 enum {
 	NFC_HOSTS_MAX = 64,
+	NFC_PROCESSES_MIN = 8, /* of a host on an island: the services are some */
 	NFC_JOINTS = 64, /* of a host */
 	NFC_HOST_WINDOWS = 64, /* of its processes */
 	NFC_JOINT_SHIFT = 4, /* log2 of the next */
@@ -76,6 +77,8 @@ struct nfc_seat {
 	uint32_t epoch; /* increments with each start of this host */
 	bool no_load; /* it may load no programs: they run as the device */
 	uint64_t user; /* uid of the owner; 0 if unknown */
+	uint32_t channels; /* ids it has, of config.channels; 0: all */
+	uint32_t processes; /* on each island, services included; 0: all contexts */
 };
 
 /*
@@ -234,6 +237,8 @@ uint64_t nfc_device_size(const struct nfc_config *config);
  */
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 		    const struct nfc_port *port, const struct nfc_seat *seat);
+/* Can a host have the part of the shape that its seat gives it? */
+bool nfc_seat_fits(const struct nfc_config *c, const struct nfc_seat *seat);
 /*
  * Serve one more host, below config.hosts, while the islands run: its services
  * start, and its HELLO is written. 0 or a negated status. -NFC_ETIMEOUT if a

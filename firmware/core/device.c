@@ -49,12 +49,13 @@ int nfc_config_check(struct nfc_config *c)
 	    c->window > NFC_WINDOW_MAX)
 		return -NFC_EINVAL;
 	if (c->engines_me > 64 || c->contexts > 64 ||
+	    c->engines_me * c->contexts < NFC_PROCESSES_MIN ||
+	    c->stack < NFC_STACK_MIN || c->stack > NFC_STACK_MAX ||
+	    c->beat_ms > 60000 || c->runs > 1 || c->lone > 1 ||
+	    c->hosts > NFC_HOSTS_MAX || c->eager > NFC_EAGER_ENTRIES)
+		return -NFC_EINVAL;
 	if (c->buffer > 1ull << NFC_MEMORY_SHIFT ||
 	    c->buffer & (NFC_PAGE_SIZE - 1))
-	    c->engines_me * c->contexts < 8 || c->stack < NFC_STACK_MIN ||
-	    c->stack > NFC_STACK_MAX || c->beat_ms > 60000 || c->runs > 1 ||
-	    c->lone > 1 || c->hosts > NFC_HOSTS_MAX ||
-	    c->eager > NFC_EAGER_ENTRIES)
 		return -NFC_EINVAL;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		if (c->memory[i] > 1ull << NFC_MEMORY_SHIFT ||

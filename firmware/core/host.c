@@ -148,7 +148,9 @@ static struct nfc_host *init_host(struct nfc_device *dev, uint32_t index,
 	host->park = (void *)((uint8_t *)seat->area + NFC_PAGE_SIZE);
 	host->channels = (void *)((uint8_t *)host + l.channels);
 	host->joints = (void *)((uint8_t *)host + l.joints);
-	host->channel_count = c->channels;
+	host->channel_count = seat->channels ? seat->channels : c->channels;
+	host->process_count = seat->processes ? seat->processes :
+						c->engines_me * c->contexts;
 	host->epoch = seat->epoch;
 	host->no_load = seat->no_load;
 	host->user = seat->user;
@@ -191,7 +193,7 @@ static void write_hello(struct nfc_host *host)
 			.max_transfer = (1ull << 48) - 1,
 			.read_managers = c->managers,
 			.write_managers = c->managers,
-			.contexts = c->islands * c->engines_me * c->contexts,
+			.contexts = c->islands * host->process_count,
 			.eager = (uint16_t)c->eager,
 		} };
 
@@ -292,6 +294,16 @@ int nfc_host_boot(struct nfc_device *dev, uint32_t index,
 	return attach(dev, index, seat, at_once);
 }
 
+bool nfc_seat_fits(const struct nfc_config *c, const struct nfc_seat *seat)
+{
+	return (!seat->channels || (seat->channels >= NFC_TARGET_FIRST &&
+				    seat->channels >= c->managers &&
+				    seat->channels <= c->channels)) &&
+	       (!seat->processes ||
+		(seat->processes >= NFC_PROCESSES_MIN &&
+		 seat->processes <= c->engines_me * c->contexts));
+}
+
 int nfc_host_attach(struct nfc_device *dev, uint32_t index,
 		    const struct nfc_seat *seat)
 {
@@ -301,6 +313,8 @@ int nfc_host_attach(struct nfc_device *dev, uint32_t index,
 		return -NFC_EINVAL;
 	if (dev->host[index])
 		return -NFC_EBUSY;
+	if (!nfc_seat_fits(&dev->config, seat))
+		return -NFC_EINVAL;
 	rc = attach(dev, index, seat, nfc_outside_call);
 	if (rc)
 		nfc_host_detach(dev, index);

@@ -190,7 +190,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	struct nfc_host *host = start->host;
 	uint64_t stack = stack_size(dev, start->entry.program);
 	struct nfc_process *p = free_process(&host->shares[island->index],
-					     island->process_count, stack);
+					     host->process_count, stack);
 	int rc;
 
 	if (nfc_is_detaching(host))

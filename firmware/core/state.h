@@ -558,6 +558,7 @@ struct nfc_host {
 	struct nfc_channel *channels;
 	struct nfc_joint *joints; /* NFC_JOINTS of them */
 	uint32_t channel_count; /* ids are below this */
+	uint32_t process_count; /* at most so many on each island */
 	uint32_t index;
 	uint32_t epoch;
 	bool no_load; /* as in its seat */

@@ -70,6 +70,7 @@ struct nfc_hosted_peer {
 	uint32_t epoch;
 	bool no_load; /* it may load no programs */
 	uint64_t user; /* uid of the owner; 0 if unknown */
+	uint32_t channels, processes; /* as in struct nfc_seat */
 };
 
 /*

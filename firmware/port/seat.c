@@ -199,6 +199,8 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 	s->core.epoch = peer->epoch;
 	s->core.no_load = peer->no_load;
 	s->core.user = peer->user;
+	s->core.channels = peer->channels;
+	s->core.processes = peer->processes;
 	rc = -connect_seat(epoch, s, peer);
 	if (rc)
 		return rc;

@@ -16,6 +16,14 @@ static void two_islands(struct nfc_config *c)
 	c->islands = 2;
 }
 
+static void many_contexts(struct nfc_config *c)
+{
+	c->hosts = 3;
+	c->engines_me = 8;
+	c->contexts = 8;
+	c->channels = 256;
+}
+
 static void stay_puppet(struct nfc_process *self, struct puppet *p)
 {
 	(void)p;
@@ -414,5 +422,60 @@ CASE(dma_of_hosts_alternates)
 	CHECK_EQ(moved[0], EIGHT * PIECES);
 	CHECK_EQ(moved[1], PIECES);
 	CHECK(before_last <= 2 * PIECES);
+	rig_free(r);
+}
+
+/* Processes of a program that start until one does not. */
+static unsigned int starts(struct rig *h)
+{
+	unsigned int started = 0;
+
+	while (!host_control(h, NFC_CONTROL_START, 0, 1, 0, "hold").status)
+		started++;
+	return started;
+}
+
+/*
+ * A host that has a part of the shape has its ids and processes alone, whatever it
+ * asks for. Others have theirs, and the next in its place has all.
+ */
+CASE(a_part_of_the_shape)
+{
+	enum { PART = 40, SERVICES = 6 };
+	struct rig *r = rig_new(many_contexts);
+	struct rig *part = rig_attach_part(r, 1, PART, 0);
+	const struct nfc_area *area = part->seat.area;
+	struct nfc_seat seat = rig_seat(r, 50);
+	uint32_t contexts = r->config.engines_me * r->config.contexts;
+
+	CHECK_EQ(((struct nfc_hello *)area->device_hello.payload)->channels,
+		 PART);
+	CHECK_EQ(host_open(part, PART), NFC_ENOTARGET);
+	CHECK_EQ(host_open(part, NFC_TARGET_LOOPBACK), 0);
+	echo(part, 1);
+	CHECK_EQ(host_control(part, NFC_CONTROL_START, PART - 1, 2, 0, "hold")
+			 .status,
+		 NFC_EINVAL);
+	CHECK_EQ(starts(part), PART - NFC_TARGET_FIRST);
+	rig_detach(part);
+
+	part = rig_attach_part(r, 1, 0, NFC_PROCESSES_MIN);
+	area = part->seat.area;
+	CHECK_EQ(((struct nfc_hello *)area->device_hello.payload)->contexts,
+		 NFC_PROCESSES_MIN);
+	CHECK_EQ(starts(part), NFC_PROCESSES_MIN - SERVICES);
+	CHECK_EQ(starts(r), contexts - SERVICES);
+	rig_detach(part);
+	CHECK_EQ(starts(rig_attach(r, 1)), contexts - SERVICES);
+
+	seat.channels = r->config.channels + 1;
+	CHECK_EQ(nfc_host_attach(r->dev, 2, &seat), -NFC_EINVAL);
+	seat.channels = NFC_TARGET_FIRST - 1;
+	CHECK_EQ(nfc_host_attach(r->dev, 2, &seat), -NFC_EINVAL);
+	seat.channels = 0;
+	seat.processes = NFC_PROCESSES_MIN - 1;
+	CHECK_EQ(nfc_host_attach(r->dev, 2, &seat), -NFC_EINVAL);
+	seat.processes = contexts + 1;
+	CHECK_EQ(nfc_host_attach(r->dev, 2, &seat), -NFC_EINVAL);
 	rig_free(r);
 }

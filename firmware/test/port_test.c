@@ -346,11 +346,19 @@ struct nfc_seat rig_seat(struct rig *r, uint32_t epoch)
 
 struct rig *rig_attach(struct rig *r, uint32_t index)
 {
+	return rig_attach_part(r, index, 0, 0);
+}
+
+struct rig *rig_attach_part(struct rig *r, uint32_t index, uint32_t channels,
+			    uint32_t processes)
+{
 	struct rig *other = calloc(1, sizeof(*other));
 
 	other->main = r;
 	other->config = r->config;
 	other->seat = rig_seat(r, 40 + index);
+	other->seat.channels = channels;
+	other->seat.processes = processes;
 	other->epoch = other->seat.epoch;
 	other->channel = calloc(r->config.channels, sizeof(*other->channel));
 	other->channel[0].next[0] = other->channel[0].next[1] = 1;

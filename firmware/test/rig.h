@@ -115,6 +115,8 @@ void rig_free(struct rig *r);
  * rig_detach() or with the rig.
  */
 struct rig *rig_attach(struct rig *r, uint32_t index);
+struct rig *rig_attach_part(struct rig *r, uint32_t index, uint32_t channels,
+			    uint32_t processes);
 void rig_detach(struct rig *other);
 /* Run the device until it sleeps; false if it still spins. */
 bool rig_step(struct rig *r);

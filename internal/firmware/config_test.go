@@ -69,3 +69,25 @@ func TestShapesThatDoNotFit(t *testing.T) {
 		require.Equal(t, abi.ErrInvalid, config.Check())
 	}
 }
+
+// TestPart: a host's part has room for the services beside what is asked for, and is within the shape.
+func TestPart(t *testing.T) {
+	c := Config{Channels: 1000, Managers: 32, Microengines: 4, Contexts: 4}
+	for _, p := range []struct {
+		channels, processes int
+		want                Part
+		ok                  bool
+	}{
+		{0, 0, Part{}, true},
+		{1000, 1, Part{Channels: 1000, Processes: 9}, true},
+		{32, 16, Part{Channels: 32, Processes: 16}, true},
+		{31, 0, Part{Channels: 31}, false}, // a mailbox would have none
+		{1001, 0, Part{Channels: 1001}, false},
+	} {
+		got, ok := c.Part(p.channels, p.processes)
+		require.Equal(t, p.want, got)
+		require.Equal(t, p.ok, ok)
+	}
+	_, ok := Config{Islands: -1}.Part(0, 0)
+	require.False(t, ok)
+}
