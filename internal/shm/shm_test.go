@@ -129,7 +129,7 @@ func TestWrongDevice(t *testing.T) {
 		says   string
 	}{
 		{"another protocol", raw([]byte("HTTP/1.1 400 Bad Request")...), shmwire.ErrForeign, ""},
-		{"another version", raw('N', 'S', 'H', 'M', 9, 0, 1, 0), bridge.ErrABI, "9 in place of 5"},
+		{"another version", raw('N', 'S', 'H', 'M', 9, 0, 1, 0), bridge.ErrABI, "9 in place of 6"},
 		{"no place", send(&shmwire.Message{Kind: shmwire.Hello, Status: uint16(abi.ErrBusy)}), bridge.ErrBusy, "no place"},
 		{"another refusal", send(&shmwire.Message{Kind: shmwire.Hello, Status: uint16(abi.ErrNoMemory)}), bridge.ErrNoMemory, "refuses"},
 		{"unknown status", send(&shmwire.Message{Kind: shmwire.Hello, Status: 9999}), bridge.ErrProtocol, ""},

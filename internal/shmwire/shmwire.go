@@ -16,7 +16,7 @@ import (
 )
 
 // Version is that of the wire. Both sides have the same, or part.
-const Version = 5
+const Version = 6
 
 // Network is the kind of socket: it keeps the limits of messages.
 const Network = "unixpacket"
@@ -43,6 +43,8 @@ const (
 	Accesses                 // answered with a descriptor: the socket for puts and gets, once
 	Window                   // Address: in the descriptor's memory; Size: bytes; Epoch: a bridge.WindowAccess; answered with the key of the window as Address and, as Size, AddressOf its node
 	Revoke                   // Address: the key of a window; answered when nothing touches it any more
+	Share                    // first, of the device's own user: Address and Size: as of Limits, and a descriptor: a socket that listens; its clients have these limits
+	Unshare                  // first, likewise, at the socket of a share: it ends; answered when the device has forgotten its clients
 )
 
 // Limits of the windows of one user's clients together: half of what a node has.
@@ -99,7 +101,8 @@ const (
 	OfDevice Of = iota + 1
 	OfUser
 	OfClient
-	OfNode // hosts of one node at the device of another, or windows of a node
+	OfNode  // hosts of one node at the device of another, or windows of a node
+	OfShare // clients of a share
 )
 
 // Bound is what a refused request would have exceeded.
@@ -132,18 +135,26 @@ func (m *Message) Err() error {
 		return fmt.Errorf("a node takes %d hosts of another: %w", m.Size, err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfUser:
 		return fmt.Errorf("this user has as many clients of the device as a user gets (%d): %w", m.Size, err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfShare:
+		return fmt.Errorf("this share of the device has as many clients as it gets (%d): %w", m.Size, err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrNoMemory):
 		return fmt.Errorf("the device refuses: its process has no descriptors, threads or memory left: %w", err)
 	case m.Kind != Hello && errors.Is(err, bridge.ErrNoMemory) && of == OfDevice:
 		return fmt.Errorf("the device refuses: its process has no descriptors left: %w", err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy):
 		return fmt.Errorf("the device has no place for another client: %w", err)
-	case (m.Kind == Cut || m.Kind == Test) && of == OfUser:
+	case (m.Kind == Cut || m.Kind == Test || m.Kind == Share || m.Kind == Unshare) && of == OfUser:
 		return fmt.Errorf("only root and the user of the device process may do that: %w", fs.ErrPermission)
+	case m.Kind == Share && of == OfNode:
+		return fmt.Errorf("a node of a fabric has no shares: %w", err)
+	case m.Kind == Share && errors.Is(err, bridge.ErrInvalid):
+		return fmt.Errorf("the device has no such part for so many clients: %w", err)
 	case m.Kind == Test && errors.Is(err, bridge.ErrClosed):
 		return bridge.ErrLinkDown
 	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfUser:
 		return fmt.Errorf("the clients of this user may map %d bytes together: %w", m.Size, err)
+	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfShare:
+		return fmt.Errorf("the clients of this share of the device may map %d bytes together: %w", m.Size, err)
 	case m.Kind == Window && errors.Is(err, bridge.ErrNoMemory) && of == OfClient:
 		return fmt.Errorf("a process has windows of %d bytes, and %d windows: %w", m.Size, bridge.HostWindows, err)
 	case m.Kind == Window && errors.Is(err, bridge.ErrNoMemory) && of == OfUser:
