@@ -74,7 +74,8 @@ func (s *Server) attachNear(h *host, owner uint64) abi.Status {
 		}
 	}
 	var status abi.Status
-	if n.Host, status = s.device.Attach(h.bus, h.bell[0], h.epoch, h.own, h.uid, n.joints); status == abi.OK {
+	seat := firmware.Seat{Bus: h.bus, Doorbell: h.bell[0], Epoch: h.epoch, Load: h.own, User: h.uid, Joints: n.joints, Part: h.part}
+	if n.Host, status = s.device.Attach(seat); status == abi.OK {
 		h.device = n
 	} else if n.joints != nil {
 		n.joints.End()

@@ -52,8 +52,9 @@ type host struct {
 	bell   [2]int // the device's end, and the client's
 	pidfd  *os.File
 	epoch  uint32
-	user   *user  // whom its memory is counted under, too
-	own    bool   // it runs as root, or as this process
+	user   *user // its memory is counted there, too
+	own    bool  // it runs as root, or as this process, and came through no share
+	part   firmware.Part
 	uid    uint64 // whose it is, from 1 up
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
@@ -65,13 +66,19 @@ type host struct {
 	windowBytes uint64
 }
 
-// greet reads the hello; false if there is none, or of another version, which is answered.
-func (s *Server) greet(c *net.UnixConn) (shmwire.Message, bool) {
-	m, _, err := shmwire.Receive(c, func(*shmwire.Message) int { return 0 })
+// greet reads a first message: a hello, or one about a share. False if there is none, or it is of
+// another version, which is answered.
+func (s *Server) greet(c *net.UnixConn) (shmwire.Message, []int, bool) {
+	m, files, err := shmwire.Receive(c, func(m *shmwire.Message) int {
+		if m.Kind == shmwire.Share {
+			return 1
+		}
+		return 0
+	})
 	if errors.Is(err, shmwire.ErrVersion) {
 		s.refuse(c, shmwire.Hello, abi.ErrABI) // with our version
 	}
-	return m, err == nil && m.Kind == shmwire.Hello
+	return m, files, err == nil && (m.Kind == shmwire.Hello || m.Kind == shmwire.Share || m.Kind == shmwire.Unshare)
 }
 
 func (s *Server) refuse(c *net.UnixConn, k shmwire.Kind, status abi.Status) {
@@ -85,10 +92,13 @@ func (s *Server) send(c *net.UnixConn, m shmwire.Message) {
 }
 
 // attach makes a client a host of the device, and says so.
-func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message, log *slog.Logger) (*host, abi.Status) {
+func (s *Server) attach(c *net.UnixConn, o origin, u *user, hello shmwire.Message, log *slog.Logger) (*host, abi.Status) {
 	h := &host{
-		server: s, conn: c, log: log, user: u, own: isOwn(peer), uid: uint64(peer.UID) + 1, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
+		server: s, conn: c, log: log, user: u, own: o.own, uid: uint64(o.peer.UID) + 1, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
 		windows: make(map[uint64]clientWindow),
+	}
+	if o.share != nil {
+		h.part = o.share.part
 	}
 	var err error
 	if h.bus, err = firmware.NewBus(s.areaSize, 0); err != nil {
@@ -101,7 +111,7 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwir
 		return nil, abi.ErrNoMemory
 	}
 	h.bell = bell
-	if h.pidfd, err = watch(c, peer); err != nil {
+	if h.pidfd, err = watch(c, o.peer); err != nil {
 		h.end()
 		if spent(err) {
 			return nil, abi.ErrNoMemory
@@ -244,7 +254,7 @@ func (h *host) mapMemory(address, size uint64, fd int) (abi.Status, shmwire.Boun
 		return abi.ErrNoMemory, shmwire.Bound{Of: shmwire.OfClient, Most: most}
 	}
 	if !h.server.mapping(h.user, size) {
-		return abi.ErrNoMemory, shmwire.Bound{Of: shmwire.OfUser, Most: h.server.options.UserMemory}
+		return abi.ErrNoMemory, shmwire.Bound{Of: h.user.of, Most: h.user.mappedMost}
 	}
 	if err := h.bus.Map(firmware.Range{Address: address, Size: size, Read: true, Write: true, File: fd}); err != nil {
 		h.server.unmapped(h.user, size)

@@ -51,12 +51,15 @@ type Server struct {
 	clients  sync.WaitGroup
 	owners   *owners.Owners
 	peerOf   func(syscall.Conn) (fdpass.Peer, error) // fdpass.PeerOf; tests are several users
+	groupOf  func(pid int32) string                  // owners.GroupOf; tests are several pods
 
-	mu     sync.Mutex
-	open   map[*net.UnixConn]bool
-	silent []silent // those of open that said nothing, the oldest first
-	users  map[string]*user
-	ended  bool
+	mu      sync.Mutex
+	open    map[*net.UnixConn]*deviceShare
+	silent  []silent // those of open that said nothing, the oldest first
+	users   map[string]*user
+	shares  map[*deviceShare]bool
+	exposed map[uint64]exposure // by their keys
+	ended   bool
 }
 
 // New boots the device.
@@ -67,13 +70,19 @@ func New(o Options) (*Server, abi.Status) {
 	}
 	return &Server{
 		device: device, options: o, areaSize: o.Device.AreaSize(), log: o.Logger,
-		owners: owners.New(), peerOf: fdpass.PeerOf,
-		open: make(map[*net.UnixConn]bool), users: make(map[string]*user),
+		owners: owners.New(), peerOf: fdpass.PeerOf, groupOf: owners.GroupOf,
+		open: make(map[*net.UnixConn]*deviceShare), users: make(map[string]*user), shares: make(map[*deviceShare]bool),
+		exposed: make(map[uint64]exposure),
 	}, abi.OK
 }
 
 // Serve serves clients until ctx ends.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+	return s.acceptAll(ctx, l, nil)
+}
+
+// acceptAll serves the clients of a share, or those of none, until ctx ends.
+func (s *Server) acceptAll(ctx context.Context, l *net.UnixListener, sh *deviceShare) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	failing := false // logged already
 	for {
@@ -94,20 +103,20 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			time.Sleep(acceptPause)
 		default:
 			failing = false
-			s.accept(c)
+			s.accept(c, sh)
 		}
 	}
 }
 
 // accept serves a connection of whomever the kernel names.
-func (s *Server) accept(c *net.UnixConn) {
+func (s *Server) accept(c *net.UnixConn, sh *deviceShare) {
 	peer, err := s.peerOf(c)
 	if err != nil {
 		_ = c.Close()
 		return
 	}
-	if owner := s.owner(peer); s.enter(c, owner) {
-		s.clients.Go(func() { s.serve(c, peer, owner) })
+	if o := s.originOf(peer, sh); s.enter(c, o) {
+		s.clients.Go(func() { s.serve(c, o) })
 	}
 }
 
@@ -118,6 +127,9 @@ func (s *Server) Close() {
 	for c := range s.open {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // closed when the device has forgotten it
 	}
+	for sh := range s.shares {
+		sh.stop()
+	}
 	s.mu.Unlock()
 	s.clients.Wait()
 	if s.fabric != nil {
@@ -127,23 +139,33 @@ func (s *Server) Close() {
 }
 
 // serve serves one connection until it ends.
-func (s *Server) serve(c *net.UnixConn, peer fdpass.Peer, owner string) {
+func (s *Server) serve(c *net.UnixConn, o origin) {
 	defer s.leave(c)
 	_ = c.SetReadDeadline(time.Now().Add(silentTime))
 	hello, ok := s.greet(c)
 	s.spoke(c)
+	switch {
+	case !ok:
+	case hello.Kind == shmwire.Share:
+		s.send(c, s.openShare(o, &hello, files[0]))
+	case hello.Kind == shmwire.Unshare:
+		s.send(c, s.unshare(o, &hello))
+	default:
+		s.host(c, o, hello)
+	}
+}
+
+// host serves a client of the device until it ends.
+func (s *Server) host(c *net.UnixConn, o origin, hello shmwire.Message) {
+	log := s.log.With("pid", o.peer.PID, "uid", o.peer.UID)
+	u, ok := s.admit(o)
 	if !ok {
+		log.Warn("client refused: its user has all places that a user gets", "owner", o.owner, "places", u.hostsMost)
+		s.send(c, shmwire.Refusal(hello.Kind, abi.ErrBusy, shmwire.Bound{Of: u.of, Most: uint64(u.hostsMost)}))
 		return
 	}
-	log := s.log.With("pid", peer.PID, "uid", peer.UID)
-	u := s.admit(owner, isOwn(peer))
-	if u == nil {
-		log.Warn("client refused: its user has all places that a user gets", "places", s.options.UserHosts)
-		s.send(c, shmwire.Refusal(hello.Kind, abi.ErrBusy, shmwire.Bound{Of: shmwire.OfUser, Most: uint64(s.options.UserHosts)}))
-		return
-	}
-	defer s.dismiss(owner)
-	h, status := s.attach(c, peer, u, hello, log)
+	defer s.dismiss(o)
+	h, status := s.attach(c, o, u, hello, log)
 	if status != abi.OK {
 		log.Warn("client refused", "status", status)
 		s.send(c, shmwire.Refusal(hello.Kind, status, s.boundOf(status, hello.Address)))

@@ -19,7 +19,19 @@ type user struct {
 	mapped uint64 // bytes
 	own    bool   // it is bounded by nothing
 
+	of         shmwire.Of // the owner of the bounds: a user, or a share
+	hostsMost  int
+	mappedMost uint64
+
 	windows, windowBytes uint64
+}
+
+// origin is where a connection comes from.
+type origin struct {
+	peer  fdpass.Peer
+	owner string       // the name under which it is counted
+	own   bool         // as of isOwn, and not by a share
+	share *deviceShare // nil: the device's own socket
 }
 
 // silent is a connection that said nothing yet, and whose it is.
@@ -32,19 +44,22 @@ type silent struct {
 // client may run programs as this process, which it could do anyhow.
 func isOwn(p fdpass.Peer) bool { return p.UID == 0 || int(p.UID) == os.Geteuid() }
 
-// owner names whom a client is counted under.
-func (s *Server) owner(p fdpass.Peer) string {
-	if isOwn(p) {
-		return owners.Name(p.UID)
+// originOf returns where a client of a peer comes from; nil: through no share.
+func (s *Server) originOf(p fdpass.Peer, sh *deviceShare) origin {
+	if sh != nil {
+		return origin{peer: p, owner: sh.name, share: sh}
 	}
-	return s.owners.Of(p.UID, func() string { return owners.GroupOf(p.PID) })
+	if isOwn(p) {
+		return origin{peer: p, owner: owners.Name(p.UID), own: true}
+	}
+	return origin{peer: p, owner: s.owners.Of(p.UID, func() string { return s.groupOf(p.PID) })}
 }
 
 // enter takes note of a connection; false if it is over already.
-func (s *Server) enter(c *net.UnixConn, owner string) bool {
+func (s *Server) enter(c *net.UnixConn, o origin) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.ended || o.share != nil && o.share.over {
 		_ = c.Close()
 		return false
 	}
@@ -53,8 +68,8 @@ func (s *Server) enter(c *net.UnixConn, owner string) bool {
 		_ = s.silent[i].conn.Close()
 		s.silent = slices.Delete(s.silent, i, i+1)
 	}
-	s.silent = append(s.silent, silent{c, owner})
-	s.open[c] = true
+	s.silent = append(s.silent, silent{c, o.owner})
+	s.open[c] = o.share
 	return true
 }
 
@@ -86,29 +101,44 @@ func (s *Server) leave(c *net.UnixConn) {
 	_ = c.Close()
 }
 
-// admit counts one more client of a user; nil if the user has all that a user gets.
-func (s *Server) admit(owner string, own bool) *user {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.users[owner]
+// userOfLocked returns the user of an origin. Must hold mu.
+func (s *Server) userOfLocked(o origin) *user {
+	if o.share != nil {
+		return &o.share.user
+	}
+	u := s.users[o.owner]
 	if u == nil {
-		u = &user{own: own}
-		s.users[owner] = u
+		u = &user{own: o.own, of: shmwire.OfUser, hostsMost: s.options.UserHosts, mappedMost: s.options.UserMemory}
+		s.users[o.owner] = u
 	}
-	if !u.own && u.hosts == s.options.UserHosts {
-		return nil
-	}
-	u.hosts++
 	return u
 }
 
-// dismiss counts one less.
-func (s *Server) dismiss(owner string) {
+// admit counts one more client of a user; false if the user has all that a user gets.
+func (s *Server) admit(o origin) (*user, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.users[owner]
+	u := s.userOfLocked(o)
+	if !u.own && u.hosts == u.hostsMost || o.share != nil && o.share.over {
+		return u, false
+	}
+	u.hosts++
+	if o.share != nil {
+		o.share.clients.Add(1)
+	}
+	return u, true
+}
+
+// dismiss counts one less.
+func (s *Server) dismiss(o origin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.userOfLocked(o)
 	if u.hosts--; u.hosts == 0 {
-		delete(s.users, owner)
+		delete(s.users, o.owner)
+	}
+	if o.share != nil {
+		o.share.clients.Done()
 	}
 }
 
@@ -116,7 +146,7 @@ func (s *Server) dismiss(owner string) {
 func (s *Server) mapping(u *user, size uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !u.own && size > s.options.UserMemory-u.mapped {
+	if !u.own && size > u.mappedMost-u.mapped {
 		return false
 	}
 	u.mapped += size
