@@ -9,10 +9,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -33,13 +35,18 @@ func share(t *testing.T, places int) string { return shareAs(t, places, fdpass.P
 
 // shareAs is share with clients of whatever user peerOf says.
 func shareAs(t *testing.T, places int, peerOf func(syscall.Conn) (fdpass.Peer, error)) string {
+	return serve(t, serverAs(t, places, peerOf))
+}
+
+// serverAs is the server of shareAs.
+func serverAs(t *testing.T, places int, peerOf func(syscall.Conn) (fdpass.Peer, error)) *Server {
 	s, status := New(Options{
 		Device: firmware.Config{LogFD: -1, Shared: places}, Memory: clientMemory, Logger: slog.New(slog.DiscardHandler),
 		UserHosts: 2, UserMemory: clientMemory + 1<<20,
 	})
 	require.Equal(t, abi.OK, status)
 	s.peerOf = peerOf
-	return serve(t, s)
+	return s
 }
 
 // serve has a server accept clients at a socket, until the test ends.
@@ -324,6 +331,28 @@ func TestUserIsBounded(t *testing.T) {
 	require.ErrorContains(t, take(as(0)), "no place for another client")
 }
 
+// TestPodsAreUsers: clients whose user ids nobody knows are counted by their control group. A pod that has
+// all that a user gets takes nothing from another one.
+func TestPodsAreUsers(t *testing.T) {
+	u := make(users, 1)
+	s := serverAs(t, 6, u.peerOf)
+	var now atomic.Pointer[string] // the pod of the next connection
+	s.groupOf = func(pid int32) string {
+		assert.EqualValues(t, os.Getpid(), pid)
+		return *now.Load()
+	}
+	path := serve(t, s)
+	enter := func(pod string) abi.Status {
+		now.Store(&pod)
+		return hello(t, u.dial(t, path, 1<<31))
+	}
+	for _, pod := range []string{"/kubepods/a", "/kubepods/b"} {
+		require.Equal(t, abi.OK, enter(pod))
+		require.Equal(t, abi.OK, enter(pod))
+		require.Equal(t, abi.ErrBusy, enter(pod), "it has two")
+	}
+}
+
 // TestSilenceOfOthers: silent connections of one user end those of no other.
 func TestSilenceOfOthers(t *testing.T) {
 	u := make(users, 1)
@@ -339,9 +368,9 @@ func TestSilenceOfOthers(t *testing.T) {
 // TestSilenceIsBounded: a connection that is ended for another is forgotten at once, not when its
 // goroutine finds that.
 func TestSilenceIsBounded(t *testing.T) {
-	s := Server{open: make(map[*net.UnixConn]bool)}
+	s := Server{open: make(map[*net.UnixConn]*deviceShare)}
 	for range 2 * silentMost {
-		require.True(t, s.enter(new(net.UnixConn), "x"))
+		require.True(t, s.enter(new(net.UnixConn), origin{owner: "x"}))
 		require.LessOrEqual(t, len(s.silent), silentMost)
 	}
 }
