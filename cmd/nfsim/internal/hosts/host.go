@@ -184,7 +184,7 @@ func (h *host) end() firmware.BusStats {
 
 // serve answers requests until the client has closed, or sends an invalid one.
 func (h *host) serve() error {
-	_ = h.conn.SetReadDeadline(time.Time{})
+	h.server.wait(h.conn, time.Time{})
 	for {
 		m, files, err := shmwire.Receive(h.conn, func(m *shmwire.Message) int {
 			if m.Kind == shmwire.Map || m.Kind == shmwire.Window {

@@ -141,8 +141,8 @@ func (s *Server) Close() {
 // serve serves one connection until it ends.
 func (s *Server) serve(c *net.UnixConn, o origin) {
 	defer s.leave(c)
-	_ = c.SetReadDeadline(time.Now().Add(silentTime))
-	hello, ok := s.greet(c)
+	s.wait(c, time.Now().Add(silentTime))
+	hello, files, ok := s.greet(c)
 	s.spoke(c)
 	switch {
 	case !ok:

@@ -387,3 +387,50 @@ func TestNoFabric(t *testing.T) {
 	require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Accesses + 1}))
 	ended(t, c)
 }
+
+// attaching is a handler of log lines that is called once a client is attached.
+type attaching struct {
+	slog.Handler
+	called func()
+}
+
+func (a attaching) Enabled(context.Context, slog.Level) bool { return true }
+func (a attaching) WithAttrs([]slog.Attr) slog.Handler       { return a }
+func (a attaching) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "client attached" {
+		a.called()
+	}
+	return nil
+}
+
+// TestCloseAsAClientAttaches: the server ends although a client got its answer, and is not waited for
+// yet.
+func TestCloseAsAClientAttaches(t *testing.T) {
+	s := serverAs(t, 1, fdpass.PeerOf)
+	closed := make(chan struct{})
+	s.log = slog.New(attaching{slog.DiscardHandler, func() {
+		go func() { s.Close(); close(closed) }()
+		for ended := false; !ended; {
+			s.mu.Lock()
+			ended = s.ended
+			s.mu.Unlock()
+		}
+	}})
+	client, server := pairOf(t)
+	defer client.Close()
+	s.accept(server, nil)
+	require.Equal(t, abi.OK, hello(t, client))
+	ended(t, client)
+	<-closed
+}
+
+// pairOf returns a client's connection and the server's.
+func pairOf(t *testing.T) (client, server *net.UnixConn) {
+	l, err := net.ListenUnix(shmwire.Network, &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: shmwire.Network})
+	require.NoError(t, err)
+	defer l.Close()
+	client = dial(t, l.Addr().String())
+	server, err = l.AcceptUnix()
+	require.NoError(t, err)
+	return client, server
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/owners"
@@ -83,6 +84,16 @@ func (s *Server) loudestLocked() int {
 		most = max(most, count[c.owner])
 	}
 	return slices.IndexFunc(s.silent, func(c silent) bool { return count[c.owner] == most })
+}
+
+// wait bounds the time until a connection's next message, unless the server or the share ends: that
+// ends it at once.
+func (s *Server) wait(c *net.UnixConn, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sh := s.open[c]; !s.ended && (sh == nil || !sh.over) {
+		_ = c.SetReadDeadline(until)
+	}
 }
 
 // spoke takes note of the first word of a connection.
