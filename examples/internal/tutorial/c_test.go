@@ -22,6 +22,8 @@ const (
 // and at its begin.
 var partsOfC = map[string][][2]string{
 	"fabric.md": {{device, "struct nfc_process *self = 0; struct nfc_channel *ch = 0; uint64_t size = 4096;"}},
+	"groups.md": {{device + "#include <nfc_group.h>\nstatic void use(const void *data, uint32_t from, uint32_t n) { (void)data; (void)from; (void)n; }\n",
+		"struct nfc_process *self = 0; uint64_t state = 0; uint32_t from = 0, n = 0; const void *data = 0;"}},
 	"programs.md": {
 		{device, "struct nfc_process *self = 0; uint64_t size = 4096, address = 0;"},
 		{device, "struct nfc_process *self = 0; uint64_t since = 0; int n = 0;"},

@@ -52,6 +52,7 @@ var fragments = map[string][]fragment{
 	"pkg/control/doc.go":         {{}, {}},
 	"pkg/group/doc.go":           {{before: "rank := 0; var events []byte"}},
 	"pkg/group/torus/doc.go":     {{before: "rank := 0"}},
+	"pkg/group/process/doc.go":   {{before: "var mesh group.Transport"}},
 	"pkg/metrics/doc.go":         {{runs: true}},
 	"pkg/nfcomms/completions.go": {{before: "p, err := dev.Run(ctx, nfcomms.Program{Name: `sink`}); check(err); ch := p.Channels[0]; parts := [][]byte{{1}, {2}}", runs: true}},
 	"pkg/nfcomms/doc.go":         {{before: "samples, buf := make([]float64, 1000), make([]byte, 56)", runs: true}},
