@@ -101,6 +101,15 @@ type Device interface {
 	Close() error
 }
 
+// Sharer is a Device whose processes reach memory of this host in place.
+type Sharer interface {
+	// Share makes a region of all of a file that keeps its size (a sealed memfd), and returns the
+	// address by which a process of the device finds it (nfc_host_at). The descriptor may be closed
+	// at once. Close the region when no process uses it any more. ErrInvalid for another file,
+	// ErrNotSupported where the device is not in this machine, and the errors of Register.
+	Share(file int) (Region, uint64, error)
+}
+
 // Importer is a Device that reaches other devices' memory.
 type Importer interface {
 	// Import makes a region of all of a dma-buf, which stays there until the region is closed; the

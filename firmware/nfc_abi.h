@@ -731,7 +731,7 @@ static inline nfc_u64 nfc_host_park(nfc_u64 mailboxes, nfc_u64 slots,
  * version; see nfc_fw.h.
  */
 enum nfc_program_abi {
-	NFC_PROGRAM_ABI = NFC_ABI_MAJOR << 16 | 4, /* counts up with its calls */
+	NFC_PROGRAM_ABI = NFC_ABI_MAJOR << 16 | 5, /* counts up with its calls */
 };
 
 #endif /* NFC_ABI_H */

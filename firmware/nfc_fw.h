@@ -197,6 +197,16 @@ struct nfc_api {
 			    struct nfc_offer *offer);
 
 	/*
+	 * The pointer to memory that the host shares, by the address that the
+	 * host named to this process. It is good until this process ends; the host
+	 * may write it at any time. NULL where the device does not reach host
+	 * memory in place, and unless all of it is shared; a device in the
+	 * host's own process cannot tell the latter.
+	 */
+	void *(*host_at)(struct nfc_process *self, uint64_t address,
+			 uint64_t size);
+
+	/*
 	 * As channel_take, for a process that answers messages. The host's Call
 	 * lasts until channel_reply, its Send until the message is taken. This
 	 * process reads the channel again after it has answered: a read before
@@ -255,6 +265,7 @@ extern const struct nfc_api *nfc_api;
 #define nfc_window nfc_api->window
 #define nfc_revoke nfc_api->revoke
 #define channel_take nfc_api->channel_take
+#define nfc_host_at nfc_api->host_at
 #define channel_question nfc_api->channel_question
 #define channel_reply nfc_api->channel_reply
 #else
@@ -287,6 +298,7 @@ int nfc_window(struct nfc_process *self, uint64_t address, uint64_t size,
 int nfc_revoke(struct nfc_process *self, uint64_t key);
 int channel_take(struct nfc_channel *ch, void *buf, size_t n, uint64_t address,
 		 uint64_t room, struct nfc_offer *offer);
+void *nfc_host_at(struct nfc_process *self, uint64_t address, uint64_t size);
 int channel_question(struct nfc_channel *ch, void *buf, size_t n,
 		     uint64_t address, uint64_t room, struct nfc_offer *offer);
 int channel_reply(struct nfc_channel *ch, const void *buf, size_t n);

@@ -172,6 +172,12 @@ struct nfc_port {
 		      uint32_t access, uint64_t *key);
 	void (*revoke)(void *self, uint32_t host, uint64_t key);
 	/*
+	 * The pointer to memory that a host shares, by its bus address; NULL unless all
+	 * of it is shared, in one piece. The host ends that when none of its processes
+	 * uses it. NULL: the device reaches no host memory in place. Any thread.
+	 */
+	void *(*host_at)(void *self, uint32_t host, uint64_t bus, uint64_t len);
+	/*
 	 * Continue the CRC32C of device memory; 0 begins one. Any thread. NULL: the
 	 * device offers no checksums of transfers.
 	 */

@@ -298,6 +298,27 @@ func (e *epoch) answered() { e.dev.asking.Add(-1) }
 // Register makes a region of memory that is there.
 func (d *device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
 
+// Share makes a region of all of a file that keeps its size.
+func (d *device) Share(file int) (bridge.Region, uint64, error) {
+	port, ok := d.port.(Sharer)
+	if !ok {
+		return nil, 0, fmt.Errorf("memory in place: %w", bridge.ErrNotSupported)
+	}
+	e := d.cur.Load()
+	e.asks()
+	defer e.answered()
+	mem, err := port.Share(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := d.regions.Add(mem, d.port.Map, port.Unshare)
+	if err != nil {
+		port.Unshare(mem)
+		return nil, 0, err
+	}
+	return r, r.(*region.Region).At(mem), nil
+}
+
 // Hold keeps the region that holds all of mem until release is called, as a transfer does;
 // nil if there is none.
 func (d *device) Hold(mem []byte) (release func()) {

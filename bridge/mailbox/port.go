@@ -68,6 +68,15 @@ type Stager interface {
 	Unstage(mem []byte)
 }
 
+// Sharer is a Port whose device reaches memory of this process in place.
+type Sharer interface {
+	// Share maps all of a file that keeps its size for this process and the device, until Unshare.
+	// Map returns its address for the device.
+	Share(file int) (mem []byte, err error)
+	// Unshare ends that.
+	Unshare(mem []byte)
+}
+
 // Blamer is a Port that knows what device processes did.
 type Blamer interface {
 	// Blame returns err, or that in a *bridge.ComputingError if a device

@@ -236,6 +236,15 @@ static int api_revoke(struct nfc_process *self, uint64_t key)
 	return api_leave(self, nfc_revoke(api_enter(self), key));
 }
 
+static void *api_host_at(struct nfc_process *self, uint64_t address,
+			 uint64_t size)
+{
+	void *at = nfc_host_at(api_enter(self), address, size);
+
+	api_leave(self, 0);
+	return at;
+}
+
 const struct nfc_api nfc_api_table = {
 	.abi = NFC_PROGRAM_ABI,
 	.size = sizeof(struct nfc_api),
@@ -263,6 +272,7 @@ const struct nfc_api nfc_api_table = {
 	.window = api_window,
 	.revoke = api_revoke,
 	.channel_take = api_take,
+	.host_at = api_host_at,
 	.channel_question = api_question,
 	.channel_reply = api_reply,
 };

@@ -194,9 +194,13 @@ void nfc_free(struct nfc_process *self, uint64_t address)
 		nfc_memory_free(self->host, self->id, address);
 }
 
-void *nfc_at(struct nfc_process *self, uint64_t address, uint64_t size)
+void *nfc_host_at(struct nfc_process *self, uint64_t address, uint64_t size)
 {
-	return nfc_memory_at(self->host, address, size);
+	const struct nfc_port *port = self->island->dev->port;
+
+	if (!port->host_at || !size || size - 1 > UINT64_MAX - address)
+		return NULL;
+	return port->host_at(port->self, self->host->index, address, size);
 }
 
 /* A place for a window of a range that the process has; NULL and why. */

@@ -407,6 +407,21 @@ static int fault(struct nfc_bus *bus, uint64_t address, uint32_t access)
 	return NFC_EDMA;
 }
 
+void *nfc_bus_at(struct nfc_bus *bus, uint64_t address, uint64_t length)
+{
+	const uint32_t both = NFC_BUS_READ | NFC_BUS_WRITE;
+	const struct range *r;
+	void *at = NULL;
+
+	pthread_rwlock_rdlock(&bus->lock);
+	r = find(bus, address, 1);
+	if (r && bus->master && r->access == both && r->file && r->file->base &&
+	    length <= r->size - (address - r->address))
+		at = r->file->base + r->offset + (address - r->address);
+	pthread_rwlock_unlock(&bus->lock);
+	return at;
+}
+
 /* The lock is held over the copy, so that an unmap waits for it. */
 static int copy(struct nfc_bus *bus, uint64_t address, uint8_t *memory,
 		uint64_t length, uint32_t access)

@@ -92,6 +92,12 @@ int nfc_bus_write(struct nfc_bus *bus, uint64_t address, const void *from,
 bool nfc_bus_copy(struct nfc_bus *to, uint64_t to_address, struct nfc_bus *from,
 		  uint64_t from_address, uint64_t length);
 
+/*
+ * Where the device has host memory mapped, to read and write, in one piece; NULL if it has not. It
+ * stays there until it is unmapped.
+ */
+void *nfc_bus_at(struct nfc_bus *bus, uint64_t address, uint64_t length);
+
 /* Is there an owner who serves requests? At first not: they are faults. */
 void nfc_bus_serve(struct nfc_bus *bus, bool on);
 /* Becomes readable (an eventfd) when there is a request. Stays the bus's. */

@@ -241,6 +241,24 @@ static bool copy_piece(const struct epoch *epoch, uint32_t to, uint64_t to_bus,
 			       (const void *)(uintptr_t)from_bus, len);
 }
 
+/* A host that is far has no memory here. */
+static void *port_host_at(void *self, uint32_t host, uint64_t bus, uint64_t len)
+{
+	struct epoch *epoch = self;
+	struct nfc_bus *there;
+	void *at = NULL;
+
+	if (!port_enter(&epoch->dma))
+		return NULL;
+	there = bus_of(epoch, host);
+	if (there)
+		at = nfc_bus_at(there, bus, len);
+	else if (!epoch->seat[host].far)
+		at = (void *)(uintptr_t)bus;
+	port_leave(&epoch->dma);
+	return at;
+}
+
 static bool port_dma_copy(void *self, uint32_t to, uint64_t to_bus,
 			  uint32_t from, uint64_t from_bus, uint64_t len)
 {
@@ -448,6 +466,7 @@ void port_calls_init(struct epoch *epoch)
 		.dma_read = port_dma_read,
 		.dma_write = port_dma_write,
 		.dma_copy = port_dma_copy,
+		.host_at = port_host_at,
 		.locate = port_locate,
 		.join = port_join,
 		.carry = port_carry,

@@ -231,6 +231,39 @@ CASE(files_have_a_bound)
 	nfc_bus_free(bus);
 }
 
+/* The place of a range is that of its bytes, at each edge, and of nothing else. */
+CASE(memory_in_place_ends_with_its_range)
+{
+	struct nfc_bus *bus = master();
+	int fd = memory(4 * PAGE, true), loose = memory(PAGE, false);
+	uint8_t *at, *file;
+
+	file = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(file != MAP_FAILED);
+	CHECK_EQ(map(bus, 8, 2, 1, 3, fd), 0);
+	CHECK_EQ(map(bus, 10, 1, 3, 3, fd), 0); /* beside it, and another */
+	CHECK_EQ(map(bus, 20, 1, 0, NFC_BUS_READ, fd), 0);
+	CHECK_EQ(map(bus, 21, 1, 0, 3, loose), 0);
+	at = nfc_bus_at(bus, 8 * PAGE, 2 * PAGE);
+	CHECK(at != NULL);
+	at[2 * PAGE - 1] = 7;
+	CHECK_EQ(file[3 * PAGE - 1], 7);
+	CHECK(nfc_bus_at(bus, 10 * PAGE - 1, 1) == at + 2 * PAGE - 1);
+	CHECK(!nfc_bus_at(bus, 8 * PAGE, 2 * PAGE + 1));
+	CHECK(!nfc_bus_at(bus, 10 * PAGE - 1, 2));
+	CHECK(!nfc_bus_at(bus, 8 * PAGE - 1, 2));
+	CHECK(!nfc_bus_at(bus, 11 * PAGE, 1));
+	CHECK(!nfc_bus_at(bus, 9 * PAGE, UINT64_MAX));
+	CHECK(!nfc_bus_at(bus, 20 * PAGE, 1)); /* it may not be written */
+	CHECK(!nfc_bus_at(bus, 21 * PAGE, 1)); /* it may be cut off */
+	nfc_bus_master(bus, false);
+	CHECK(!nfc_bus_at(bus, 8 * PAGE, 1));
+	nfc_bus_free(bus);
+	munmap(file, 4 * PAGE);
+	close(loose);
+	close(fd);
+}
+
 CASE(area_is_loaded_and_stored)
 {
 	struct nfc_bus *bus = master();

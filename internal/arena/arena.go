@@ -56,6 +56,13 @@ type arena struct {
 	used   int    // pages
 	fresh  int    // pages from here on were never used: they are zero
 	mapped bool   // the device knows it
+	shared bool   // its file is also another's, and none of it is dealt out
+}
+
+// Window is where a device reaches memory: bus addresses from First up to Last. Arenas of Unit bytes
+// fit its limits of pinned memory.
+type Window struct {
+	First, Last, Unit uint64
 }
 
 // Arenas is all such memory of a device, dealt out in pages. The zero Arenas has none; its
@@ -289,7 +296,7 @@ func (m *Arenas) free(at uintptr, size int) {
 	}
 	a := m.findLocked(at)
 	a.give(int(at-a.at())/abi.PageSize, pagesOf(size))
-	if a.used > 0 || len(m.list) == 1 {
+	if a.used > 0 || len(m.list) == 1 && !a.shared {
 		return
 	}
 	i, d := slices.Index(m.list, a), m.device

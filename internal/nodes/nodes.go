@@ -296,6 +296,15 @@ type node struct {
 // Fabric returns the fabric.
 func (n *node) Fabric() bridge.Fabric { return n.fabric }
 
+// Share shares memory with the processes of the own node.
+func (n *node) Share(file int) (bridge.Region, uint64, error) {
+	s, ok := n.Device.(bridge.Sharer)
+	if !ok {
+		return nil, 0, bridge.ErrNotSupported
+	}
+	return s.Share(file)
+}
+
 // at returns the device of a node, which may be the own one, and the context for a call of it.
 func (n *node) at(ctx context.Context, place abi.Node) (bridge.Device, context.Context, error) {
 	if err := ctx.Err(); err != nil {

@@ -98,7 +98,13 @@ func (p farPort) Ask(answered func(there bool)) {
 	}()
 }
 
+// Share is refused: the device reaches no memory of this machine.
+func (p farPort) Share(int) ([]byte, error) {
+	return nil, fmt.Errorf("memory in place of another node: %w", bridge.ErrNotSupported)
+}
+
 var (
+	_ mailbox.Sharer   = (*port)(nil)
 	_ mailbox.Port     = (*port)(nil)
 	_ mailbox.Stager   = (*port)(nil)
 	_ region.Allocator = (*port)(nil)

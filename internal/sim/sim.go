@@ -18,6 +18,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/arena"
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
@@ -138,6 +139,12 @@ func (p *port) Map(data []byte) (uint64, error) {
 
 // Unmap has nothing to end.
 func (p *port) Unmap(uint64, uint64) {}
+
+// Share maps a file, which the device reaches where it is mapped.
+func (p *port) Share(file int) ([]byte, error) { return arena.Shared(file) }
+
+// Unshare ends that.
+func (p *port) Unshare(mem []byte) { _ = unix.Munmap(mem) }
 
 // Run runs an island on the calling goroutine's thread.
 func (p *port) Run(island int, exact bool) (undrained uint64, ran, thread bool) {

@@ -517,4 +517,4 @@ const (
 )
 
 // ProgramABI is the version a loadable program must be built for.
-const ProgramABI = abi.Major<<16 | 4
+const ProgramABI = abi.Major<<16 | 5
