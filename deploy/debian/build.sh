@@ -99,7 +99,7 @@ daemon() {
 
 headers() {
 	local tree=$work/nfcomms-dev doc=$work/nfcomms-dev/usr/share/doc/nfcomms-dev
-	install -Dm644 -t "$tree/usr/include/nfcomms" firmware/nfc_abi.h firmware/nfc_fw.h firmware/nfc_group.h firmware/nfc_log.h
+	install -Dm644 -t "$tree/usr/include/nfcomms" firmware/nfc_abi.h firmware/nfc_fw.h firmware/nfc_group.h firmware/nfc_log.h firmware/nfc_ring.h
 	install -Dm644 -t "$tree/usr/share/pkgconfig" deploy/debian/nfcomms-dev/nfcomms-program.pc
 	sed -i "s/@VERSION@/$package_version/" "$tree/usr/share/pkgconfig/nfcomms-program.pc"
 	install -Dm644 -t "$doc" docs/programs.md
