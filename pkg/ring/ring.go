@@ -59,6 +59,7 @@ type Ring struct {
 	wait Wait
 	fds  [2]*os.File // by role: the eventfd that wakes it
 	mem  *os.File    // nil where the ring is another process's
+	is   os.FileInfo // which file the memory is, where it is another process's
 	own  *server     // nil where the ring is another process's
 
 	firstTouch time.Duration // what Prewarm took; 0 without it
@@ -156,6 +157,9 @@ func Open(ctx context.Context, name string, o Options) (*Ring, error) {
 		var s shape
 		if s, err = checkArea(int(files[0].Fd())); err == nil {
 			r.area, err = mapArea(int(files[0].Fd()), s)
+		}
+		if err == nil {
+			r.is, err = files[0].Stat()
 		}
 	}
 	if err == nil && o.Prewarm {
