@@ -28,6 +28,8 @@ var partsOfC = map[string][][2]string{
 		{device, "struct nfc_process *self = 0; uint64_t size = 4096, address = 0;"},
 		{device, "struct nfc_process *self = 0; uint64_t since = 0; int n = 0;"},
 	},
+	"ring.md": {{device + "#include <nfc_ring.h>\nstatic void use(const void *data, uint32_t n) { (void)data; (void)n; }\n",
+		"struct nfc_process *self = 0; const void *packet = 0; uint32_t n = 0;"}},
 	"kernel-module.md": {
 		{driver, "uint8_t bytes[64] = { 0 }; uint64_t size = sizeof(bytes);"},
 		{driver, "int fd = 0;"}, {driver, "int fd = 0;"},

@@ -57,6 +57,7 @@ var fragments = map[string][]fragment{
 	"pkg/nfcomms/completions.go": {{before: "p, err := dev.Run(ctx, nfcomms.Program{Name: `sink`}); check(err); ch := p.Channels[0]; parts := [][]byte{{1}, {2}}", runs: true}},
 	"pkg/nfcomms/doc.go":         {{before: "samples, buf := make([]float64, 1000), make([]byte, 56)", runs: true}},
 	"pkg/nfcomms/pool/doc.go":    {{before: "type Pair struct{ A, B uint64 }; var image, in, out []byte"}},
+	"pkg/nfcomms/rings/doc.go":   {{}},
 	"pkg/nfcomms/trace/doc.go":   {{before: "p, err := dev.Run(ctx, nfcomms.Program{Name: `sink`}); check(err); ch := p.Channels[0]; samples := make([]float64, 1000)", runs: true}},
 	"pkg/nfcomms/transfer.go":    {{before: "p, err := dev.Run(ctx, nfcomms.Program{Name: `sink`}); check(err); ch := p.Channels[0]; samples := make([]float64, 1000)", runs: true}},
 	"pkg/program/doc.go":         {{}},
@@ -68,8 +69,8 @@ var imports = []string{
 	"embed", "encoding/binary", "fmt", "log", "log/slog", "net", "net/http", "os", "context", "google.golang.org/grpc",
 	"github.com/prometheus/client_golang/prometheus",
 	"github.com/nfcomms/nfcomms/pkg/control", "github.com/nfcomms/nfcomms/pkg/control/access",
-	"github.com/nfcomms/nfcomms/pkg/group", "github.com/nfcomms/nfcomms/pkg/group/torus",
-	"github.com/nfcomms/nfcomms/pkg/metrics", "github.com/nfcomms/nfcomms/pkg/nfcomms", "github.com/nfcomms/nfcomms/pkg/nfcomms/fabric", "github.com/nfcomms/nfcomms/pkg/nfcomms/pool", "github.com/nfcomms/nfcomms/pkg/nfcomms/trace",
+	"github.com/nfcomms/nfcomms/pkg/group", "github.com/nfcomms/nfcomms/pkg/group/process", "github.com/nfcomms/nfcomms/pkg/group/torus",
+	"github.com/nfcomms/nfcomms/pkg/metrics", "github.com/nfcomms/nfcomms/pkg/nfcomms", "github.com/nfcomms/nfcomms/pkg/nfcomms/fabric", "github.com/nfcomms/nfcomms/pkg/nfcomms/pool", "github.com/nfcomms/nfcomms/pkg/nfcomms/rings", "github.com/nfcomms/nfcomms/pkg/nfcomms/trace",
 	"github.com/nfcomms/nfcomms/pkg/program", "github.com/nfcomms/nfcomms/pkg/ring", stubs,
 }
 
