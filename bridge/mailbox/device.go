@@ -322,8 +322,8 @@ func (d *device) Share(file int) (bridge.Region, uint64, error) {
 // Hold keeps the region that holds all of mem until release is called, as a transfer does;
 // nil if there is none.
 func (d *device) Hold(mem []byte) (release func()) {
-	r := d.regions.Use(mem)
-	if r == nil {
+	r, err := d.regions.Use(mem)
+	if r == nil || err != nil {
 		return nil
 	}
 	return r.Done

@@ -86,7 +86,10 @@ func (x *transfer) start(data []byte, ready bool) error {
 // region is kept already.
 func (x *transfer) hold(data []byte) (address uint64, err error) {
 	dev := x.h.mailbox.ep.dev
-	if x.region = dev.regions.Use(data); x.region != nil {
+	if x.region, err = dev.regions.Use(data); err != nil {
+		return 0, err
+	}
+	if x.region != nil {
 		x.h.registered.Add(1)
 		if x.region.Reached() {
 			return x.region.At(data), nil

@@ -45,7 +45,7 @@ func (o *op) memory(regions *region.Table, data []byte) {
 		return
 	}
 	p := unsafe.SliceData(data)
-	if o.region = regions.Use(data); o.region == nil {
+	if o.region, _ = regions.Use(data); o.region == nil { // nothing moves
 		o.pin.Pin(p)
 	} else if o.region.Reached() {
 		o.raw.Region, o.raw.Offset = split(o.region.At(data))

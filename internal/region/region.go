@@ -1,6 +1,7 @@
 package region
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -15,6 +16,10 @@ import (
 
 // Most is how many regions a device has at once.
 const Most = 1024
+
+// ownFile is the size from which on memory of Alloc is of a file of its own, where hosts give it away. A
+// smaller region is quicker to copy, once, than to map.
+const ownFile = 1 << 20
 
 // Mapper makes memory known to a device, see mailbox.Port. It is called at any time,
 // also while the device restarts, and what it mapped stays mapped over that.
@@ -41,8 +46,13 @@ type Table struct {
 	mapper Mapper
 	sorted atomic.Pointer[[]*Region] // by address; nil while there is none. Replaced, never changed.
 
-	mu    sync.Mutex // guards changes of sorted, and what follows
-	ended bool
+	mu        sync.Mutex // guards changes of sorted, and what follows
+	ended     bool
+	givens    []*given          // memory that hosts give each other, the oldest first
+	byKey     map[uint64]*given // … by the keys under which any of them exposes it
+	exposures uint64            // how often this host has exposed memory
+
+	asking sync.Mutex // held while the mapper is asked for such memory
 }
 
 // Region is memory that was prepared for transfers. It implements bridge.Region.
@@ -53,9 +63,12 @@ type Region struct {
 	address uint64 // … and for the device
 	free    func([]byte)
 	pin     runtime.Pinner
-	users   atomic.Int64 // transfers that use it; negative once it is released
+	users   atomic.Int64 // transfers that use it; negative once it is released, or moves
+	moved   atomic.Bool  // then: another host has it, or is about to
 
-	mem []byte // nil once it is released; guarded by the table
+	mem   []byte // nil once it is not this host's; guarded by the table
+	given *given // the memory that hosts give each other, if it is; likewise
+	ours  bool   // of Alloc
 }
 
 var _ bridge.Region = (*Region)(nil)
@@ -67,18 +80,22 @@ const released = math.MinInt64 / 2
 func (t *Table) Init(m Mapper) { t.mapper = m }
 
 // Use returns the region that holds all of data, for a transfer that calls Done
-// afterwards; nil if there is none. It allocates nothing and takes no lock.
-func (t *Table) Use(data []byte) *Region {
+// afterwards; nil if there is none. It allocates nothing and takes no lock. The error is
+// bridge.ErrMoved for memory that another host has.
+func (t *Table) Use(data []byte) (*Region, error) {
 	list := t.sorted.Load()
 	if list == nil || len(data) == 0 {
-		return nil
+		return nil, nil
 	}
 	r := find(*list, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uint64(len(data)))
 	if r == nil || r.users.Add(1) > 0 {
-		return r
+		return r, nil
 	}
 	r.users.Add(-1)
-	return nil
+	if r.moved.Load() {
+		return nil, errMoved
+	}
+	return nil, nil
 }
 
 // Done ends a use.
@@ -123,6 +140,11 @@ func (t *Table) Alloc(size int) (bridge.Region, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("region of %d bytes: %w", size, bridge.ErrInvalid)
 	}
+	if giver, ok := t.mapper.(Giver); ok && size >= ownFile {
+		if r, err := t.own(giver, size); !errors.Is(err, bridge.ErrNotSupported) {
+			return r, err
+		}
+	}
 	alloc, free := Pages, FreePages
 	if a, ok := t.mapper.(Allocator); ok {
 		alloc, free = a.Alloc, a.Free
@@ -131,11 +153,36 @@ func (t *Table) Alloc(size int) (bridge.Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.Add(mem, t.mapper.Map, free)
+	r, err := t.add(mem, t.mapper.Map, free)
 	if err != nil {
 		free(mem)
+		return nil, err
 	}
-	return r, err
+	r.ours = true
+	return r, nil
+}
+
+// own returns a region of a file of its own, which can be given away without a copy.
+func (t *Table) own(giver Giver, size int) (bridge.Region, error) {
+	mem, err := giver.Make(abi.PageSize + size)
+	if err != nil {
+		return nil, err
+	}
+	g := &given{mem: mem}
+	drop := func([]byte) { giver.Drop(mem, true) }
+	r, err := t.add(g.bytes(uint64(size)), t.mapper.Map, drop)
+	if err != nil {
+		drop(nil)
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.mem == nil {
+		return nil, errClosed // with the device
+	}
+	r.ours, r.given, g.last = true, g, r
+	t.givens = append(t.givens, g)
+	return r, nil
 }
 
 // Register makes a region of memory that is there. ErrBusy if a part of it belongs
@@ -205,7 +252,7 @@ func (t *Table) store(list []*Region) {
 	t.sorted.Store(&list)
 }
 
-// Bytes returns the memory; nil once the region is released.
+// Bytes returns the memory; nil once the region is released, or another host's.
 func (r *Region) Bytes() []byte {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
@@ -221,7 +268,7 @@ func (r *Region) Close() error {
 		return nil
 	}
 	if !r.users.CompareAndSwap(0, released) {
-		return fmt.Errorf("a transfer or a window uses the region: %w", bridge.ErrBusy)
+		return errUses
 	}
 	list := slices.Clone(t.list())
 	i := slices.Index(list, r)
@@ -232,6 +279,12 @@ func (r *Region) Close() error {
 
 // release gives the memory back. Must hold the table's mu.
 func (r *Region) release() {
+	if r.given != nil {
+		r.pin.Unpin()
+		r.table.drop(r.given, true)
+		r.mem = nil
+		return
+	}
 	r.table.mapper.Unmap(r.address, r.size)
 	r.pin.Unpin()
 	r.free(r.mem)
@@ -240,12 +293,23 @@ func (r *Region) release() {
 
 // End releases all regions, and lets nobody add one. No transfer is under way.
 func (t *Table) End() {
+	t.asking.Lock()
+	defer t.asking.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
+	for _, g := range slices.Clone(t.givens) {
+		if g.offer != nil {
+			g.offer.settle()
+		}
+	}
 	for _, r := range t.list() {
-		r.users.Store(released)
-		r.release()
+		if r.users.Store(released); r.mem != nil {
+			r.release()
+		}
+	}
+	for len(t.givens) > 0 {
+		t.drop(t.givens[0], false)
 	}
 	t.sorted.Store(nil)
 }
@@ -257,7 +321,9 @@ func (t *Table) AddTo(s *bridge.Stats) {
 		return
 	}
 	for _, r := range *list {
-		s.Regions++
-		s.RegionBytes += r.size
+		if !r.moved.Load() {
+			s.Regions++
+			s.RegionBytes += r.size
+		}
 	}
 }

@@ -40,11 +40,20 @@ func (m *mapper) Unmap(address, size uint64) {
 	delete(m.mapped, address)
 }
 
+// use is Use of memory that nobody gave away.
+func use(t *Table, data []byte) *Region {
+	r, err := t.Use(data)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
 // TestUseFindsWhatLiesInside compares Use with the plain question of each region.
 func TestUseFindsWhatLiesInside(t *testing.T) {
 	table, m := newTable()
 	mem := make([]byte, 1000)
-	require.Nil(t, table.Use(mem[:1]), "nothing registered")
+	require.Nil(t, use(table, mem[:1]), "nothing registered")
 	type bound struct{ from, to int }
 	var bounds []bound
 	for at := 10; at+30 < len(mem); at += 40 {
@@ -64,7 +73,7 @@ func TestUseFindsWhatLiesInside(t *testing.T) {
 				want = &bounds[i]
 			}
 		}
-		r := table.Use(mem[from:to])
+		r := use(table, mem[from:to])
 		require.Equal(t, want != nil, r != nil, "[%d:%d] of %v", from, to, bounds)
 		if r != nil {
 			require.Equal(t, r.address+uint64(from-want.from), r.At(mem[from:to]))
@@ -72,7 +81,7 @@ func TestUseFindsWhatLiesInside(t *testing.T) {
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if r := table.Use(mem[10:11]); r != nil {
+		if r := use(table, mem[10:11]); r != nil {
 			r.Done()
 		}
 	}))
@@ -90,7 +99,7 @@ func TestCloseAgainstUse(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 2 {
 			calls.Go(func() {
-				if r := table.Use(mem[1:]); r != nil {
+				if r := use(table, mem[1:]); r != nil {
 					if r.Bytes() == nil {
 						t.Error("released under a use")
 					}
@@ -101,7 +110,7 @@ func TestCloseAgainstUse(t *testing.T) {
 		for r.Close() != nil {
 		}
 		calls.Wait()
-		require.Nil(t, table.Use(mem))
+		require.Nil(t, use(table, mem))
 	}
 	require.Empty(t, m.mapped)
 }
