@@ -328,7 +328,10 @@ func (m *Arenas) Cover() (copied uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.list {
-		other, err := newArena(int(a.size))
+		if a.shared { // a copy would be of no use to those who share it
+			continue
+		}
+		other, err := newFile(a.size)
 		if err != nil {
 			return copied, err
 		}

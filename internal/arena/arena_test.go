@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
@@ -109,4 +110,44 @@ func TestFreeAfterClose(t *testing.T) {
 	require.NoError(t, err)
 	m.End()
 	m.free(a.at(), 100)
+}
+
+// TestAdopt: a file that is here already is not mapped once more, and one that could end the process is
+// refused. Drop gives pages back to the system, however many map them.
+func TestAdopt(t *testing.T) {
+	var m Arenas
+	defer m.End()
+	require.NoError(t, m.Join(&placed{sizes: make(map[uint64]uint64)}))
+	mem, err := m.Make(3*abi.PageSize - 1)
+	require.NoError(t, err)
+	require.Len(t, mem, 3*abi.PageSize)
+	file, err := m.Reveal(mem)
+	require.NoError(t, err)
+	defer unix.Close(file)
+	again, err := m.Adopt(file)
+	require.NoError(t, err)
+	require.Same(t, &mem[0], &again[0])
+
+	for i := range mem {
+		mem[i] = 1
+	}
+	require.EqualValues(t, len(mem), blocks(t, file))
+	m.Drop(mem, true)
+	m.removal.Wait()
+	require.EqualValues(t, abi.PageSize, blocks(t, file))
+	mem, err = m.Adopt(file)
+	require.NoError(t, err)
+	require.Equal(t, []byte{1, 0}, mem[abi.PageSize-1:][:2])
+	m.Drop(mem, false)
+
+	huge, err := unix.MemfdCreate("huge", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_HUGETLB)
+	if err != nil {
+		return // a system without them
+	}
+	defer unix.Close(huge)
+	require.NoError(t, unix.Ftruncate(huge, arenaStep))
+	_, err = unix.FcntlInt(uintptr(huge), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	require.NoError(t, err)
+	_, err = m.Adopt(huge)
+	require.ErrorIs(t, err, bridge.ErrInvalid)
 }

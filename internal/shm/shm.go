@@ -103,7 +103,14 @@ func (p farPort) Share(int) ([]byte, error) {
 	return nil, fmt.Errorf("memory in place of another node: %w", bridge.ErrNotSupported)
 }
 
+// Make is refused likewise.
+func (p farPort) Make(int) ([]byte, error) { return p.Share(0) }
+
+// Fetch is refused likewise.
+func (p farPort) Fetch(uint64) ([]byte, error) { return p.Share(0) }
+
 var (
+	_ region.Giver     = (*port)(nil)
 	_ mailbox.Sharer   = (*port)(nil)
 	_ mailbox.Port     = (*port)(nil)
 	_ mailbox.Stager   = (*port)(nil)

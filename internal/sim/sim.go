@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,6 +23,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/firmware"
 	"github.com/nfcomms/nfcomms/internal/logqueue"
 	"github.com/nfcomms/nfcomms/internal/nodes"
+	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
 func init() { bridge.Register("sim", open) }
@@ -78,7 +81,10 @@ type port struct {
 	size uint64
 }
 
+var exposed atomic.Uint64 // the last key of memory that is given away, of all devices here
+
 var (
+	_ region.Giver   = (*port)(nil)
 	_ mailbox.Port   = (*port)(nil)
 	_ mailbox.Runner = (*port)(nil)
 )
@@ -145,6 +151,22 @@ func (p *port) Share(file int) ([]byte, error) { return arena.Shared(file) }
 
 // Unshare ends that.
 func (p *port) Unshare(mem []byte) { _ = unix.Munmap(mem) }
+
+// Make returns memory that hosts of this process give each other.
+func (p *port) Make(size int) ([]byte, error) {
+	return region.Pages((size + abi.PageSize - 1) / abi.PageSize * abi.PageSize)
+}
+
+// Expose names memory: the only host of the device knows it.
+func (p *port) Expose([]byte) (key uint64, err error) { return exposed.Add(1), nil }
+
+// Fetch has none of other hosts.
+func (p *port) Fetch(uint64) ([]byte, error) {
+	return nil, fmt.Errorf("memory of another device: %w", bridge.ErrNotSupported)
+}
+
+// Drop unmaps memory.
+func (p *port) Drop(mem []byte, _ bool) { region.FreePages(mem) }
 
 // Run runs an island on the calling goroutine's thread.
 func (p *port) Run(island int, exact bool) (undrained uint64, ran, thread bool) {
