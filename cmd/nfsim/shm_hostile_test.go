@@ -80,9 +80,10 @@ func (s *stranger) pester(memory int) bool {
 	for _, m := range []shmwire.Message{
 		{Kind: shmwire.Map, Address: 1 << 40, Size: 1 << 20}, {Kind: shmwire.Map, Address: 1<<40 + 4096, Size: 1 << 20}, {Kind: shmwire.Fence},
 		{Kind: shmwire.Unmap, Address: 1 << 41, Size: 4096}, {Kind: shmwire.Unmap, Address: 1 << 40, Size: 1 << 20}, {Kind: shmwire.Map, Size: 1 << 60},
+		{Kind: shmwire.Expose, Address: 1 << 40, Size: 1 << 20}, {Kind: shmwire.Fetch, Address: 1 << 40},
 	} {
 		var files []int
-		if m.Kind == shmwire.Map {
+		if m.Kind == shmwire.Map || m.Kind == shmwire.Expose {
 			files = []int{memory}
 		}
 		if shmwire.Send(s.conn, &m, files...) != nil {

@@ -45,6 +45,8 @@ const (
 	Revoke                   // Address: the key of a window; answered when nothing touches it any more
 	Share                    // first, of the device's own user: Address and Size: as of Limits, and a descriptor: a socket that listens; its clients have these limits
 	Unshare                  // first, likewise, at the socket of a share: it ends; answered when the device has forgotten its clients
+	Expose                   // Address, Size: of memory that is mapped, and its descriptor; answered with the key, as Address, under which clients get that, until it is unmapped, or after Exposures more
+	Fetch                    // Address: the key; answered with Size and the descriptor
 )
 
 // Limits of the windows of one user's clients together: half of what a node has.
@@ -52,6 +54,9 @@ const (
 	UserWindows     = 2 * bridge.HostWindows
 	UserWindowBytes = 2 * bridge.HostWindowBytes
 )
+
+// Exposures is how many pieces of memory a client exposes at once.
+const Exposures = 64
 
 // TestSlice bounds one request to test a link, as others wait for it. A longer test is several.
 const TestSlice = 100 * time.Millisecond

@@ -64,6 +64,7 @@ type host struct {
 	accesses    *accesses               // nil: it did not ask for them
 	windows     map[uint64]clientWindow // by their keys
 	windowBytes uint64
+	exposed     []exposure // the oldest first
 }
 
 // greet reads a first message: a hello, or one about a share. False if there is none, or it is of
@@ -166,6 +167,7 @@ func (h *host) end() firmware.BusStats {
 		h.accesses.end()
 	}
 	h.endWindows()
+	h.hide(0)
 	if h.device != nil {
 		h.device.Detach()
 	}
@@ -187,7 +189,7 @@ func (h *host) serve() error {
 	h.server.wait(h.conn, time.Time{})
 	for {
 		m, files, err := shmwire.Receive(h.conn, func(m *shmwire.Message) int {
-			if m.Kind == shmwire.Map || m.Kind == shmwire.Window {
+			if m.Kind == shmwire.Map || m.Kind == shmwire.Window || m.Kind == shmwire.Expose {
 				return 1
 			}
 			return 0
@@ -222,6 +224,10 @@ func (h *host) answer(m *shmwire.Message, files []int) (answer shmwire.Message, 
 	case shmwire.Window:
 		answer = h.openWindow(m, files[0])
 		_ = syscall.Close(files[0])
+	case shmwire.Expose:
+		answer = h.expose(m, files[0])
+	case shmwire.Fetch:
+		answer, with = h.fetch(m)
 	case shmwire.Revoke:
 		answer.Status = uint16(h.revoke(m.Address))
 	case shmwire.Unmap:
@@ -279,6 +285,7 @@ func (h *host) unmap(address, size uint64) abi.Status {
 		return abi.ErrInvalid
 	}
 	delete(h.sizes, address)
+	h.hide(address)
 	h.mapped -= size
 	h.server.unmapped(h.user, size)
 	return abi.OK
