@@ -32,6 +32,16 @@ type Mover interface {
 	// ReceiveChannel takes the end that the far host sends. With ErrKindMismatch that offers something
 	// else, with ErrAborted the end is not to be had any more.
 	ReceiveChannel(ctx context.Context) (Channel, error)
+	// SendRegion gives a region of Alloc, or one that was received, to the host at the far end, whose
+	// ReceiveRegion returns it. nil: it is that host's, and of no use here. With an error it is still
+	// here. ErrMoved if another host has it, ErrBusy while a transfer or a window uses it, ErrInvalid
+	// for a region of another device. ErrKindMismatch if the far host took what was sent as a message,
+	// or does not reach the memory. ErrNotSupported for other memory, channels to
+	// processes, and devices whose hosts share none.
+	SendRegion(ctx context.Context, r Region) error
+	// ReceiveRegion takes the region that the far host gives. With ErrKindMismatch that offers something
+	// else, with ErrAborted the region is not to be had any more.
+	ReceiveRegion(ctx context.Context) (Region, error)
 }
 
 // ListenOptions describes a listener. The zero value is valid.
