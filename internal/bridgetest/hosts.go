@@ -76,6 +76,11 @@ var hostCases = []struct {
 	{"move-as-bytes", hostMoveAsBytes},
 	{"move-races", hostMoveRaces},
 	{"move-goes", hostMoveGoes},
+	{"give", hostGive},
+	{"give-refused", hostGiveRefused},
+	{"give-as-bytes", hostGiveAsBytes},
+	{"give-races", hostGiveRaces},
+	{"give-goes", hostGiveGoes},
 }
 
 // hostPair is two hosts of a device, of which one listens.
