@@ -43,6 +43,8 @@ const (
 	opReceiveStriped = "receive striped"
 	opSendChannel    = "send channel"
 	opReceiveChannel = "receive channel"
+	opSendRegion     = "send region"
+	opReceiveRegion  = "receive region"
 	opNext           = "next"
 	opVerify         = "verify"
 	opWait           = "wait"

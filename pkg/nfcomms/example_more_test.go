@@ -203,6 +203,43 @@ func ExampleChannel_SendChannel() {
 	// send sim: "answers": sent away
 }
 
+// A camera gives each frame to a filter, which changes it in place and gives it back: no byte is copied.
+// Here both are goroutines; on a "shm:" device they may be two processes.
+func ExampleChannel_SendRegion() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+	l, err := dev.Listen(ctx, "filter")
+	check(err)
+
+	var filter sync.WaitGroup
+	filter.Go(func() {
+		ch, err := l.Accept(ctx)
+		check(err)
+		frame, err := ch.ReceiveRegion(ctx)
+		check(err)
+		for i, b := range frame.Bytes() {
+			frame.Bytes()[i] = 255 - b
+		}
+		check(ch.SendRegion(ctx, frame))
+	})
+
+	ch, err := dev.Dial(ctx, "filter")
+	check(err)
+	frame, err := dev.Alloc(3 * 640 * 480)
+	check(err)
+	check(ch.SendRegion(ctx, frame))
+	fmt.Println(len(frame.Bytes()), ch.SendRegion(ctx, frame))
+	frame, err = ch.ReceiveRegion(ctx)
+	check(err)
+	filter.Wait()
+	fmt.Println(len(frame.Bytes()), frame.Bytes()[0])
+	// Output:
+	// 0 send region sim: "filter": memory that another host has: sent away
+	// 921600 255
+}
+
 // One half of a channel closes, the other stays open.
 func ExampleChannel_CloseSend() {
 	ctx := context.Background()

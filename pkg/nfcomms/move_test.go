@@ -59,3 +59,41 @@ func TestSendChannel(t *testing.T) {
 	requireOp((&Channel{dev: dev, ch: brokenChannel{}}).SendChannel(ctx, got), opSendChannel, ErrNotSupported)
 	require.NoError(t, end.Close())
 }
+
+// TestSendRegion has this process give memory to itself, as two of them do.
+func TestSendRegion(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	l, err := dev.Listen(ctx, "")
+	require.NoError(t, err)
+	near, far := connected(t, dev, l)
+	r, err := dev.Alloc(10_000)
+	require.NoError(t, err)
+	copy(r.Bytes(), "a frame")
+	sent := make(chan error, 1)
+	go func() { sent <- near.SendRegion(ctx, r) }()
+	got, err := far.ReceiveRegion(ctx)
+	require.NoError(t, err)
+	require.NoError(t, <-sent)
+	require.Equal(t, "a frame", string(got.Bytes()[:7]))
+	require.Len(t, got.Bytes(), 10_000)
+	require.Nil(t, r.Bytes())
+	require.NoError(t, r.Close())
+
+	requireOp := func(err error, op string, is error) {
+		var o *OpError
+		require.ErrorAs(t, err, &o)
+		require.Equal(t, op, o.Op)
+		require.ErrorIs(t, err, is)
+	}
+	requireOp(near.SendRegion(ctx, r), opSendRegion, ErrMoved)
+	requireOp(near.SendRegion(ctx, nil), opSendRegion, ErrInvalid)
+	loop, err := dev.Subscribe(ctx, Loopback)
+	require.NoError(t, err)
+	requireOp(loop.SendRegion(ctx, got), opSendRegion, ErrNotSupported)
+	_, err = loop.ReceiveRegion(ctx)
+	requireOp(err, opReceiveRegion, ErrNotSupported)
+	require.NoError(t, got.Close())
+	requireOp(near.SendRegion(ctx, got), opSendRegion, ErrClosed)
+	require.EqualValues(t, 0, dev.Stats().Regions)
+}

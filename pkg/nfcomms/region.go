@@ -66,7 +66,7 @@ func (d *Device) Import(fd int) (*Region, error) {
 	return &Region{dev: d, region: region}, nil
 }
 
-// Bytes returns the memory; nil once the region is closed.
+// Bytes returns the memory; nil once the region is closed, or another host's.
 func (r *Region) Bytes() []byte { return r.region.Bytes() }
 
 // Close releases the region. Memory of Alloc is unmapped then: touching it may end the
