@@ -39,6 +39,10 @@ func child(role string) int {
 		defer stop()
 		return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
+	if role == "gifts" {
+		fmt.Println(takesGifts(os.Args[1]))
+		return exitFailed
+	}
 	dev, err := bridge.Open(context.Background(), os.Args[1], nil)
 	if err != nil {
 		fmt.Println(err)
