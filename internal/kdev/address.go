@@ -3,12 +3,14 @@ package kdev
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
+	"github.com/nfcomms/nfcomms/internal/shape"
 )
 
 // nodePrefix and a number are the path of a device node.
@@ -43,40 +45,19 @@ func parse(a bridge.Address) (location, error) {
 	default:
 		return l, fmt.Errorf("path %q: %w: want a number as in \"dev:0\", or the path of a device node", a.Path, bridge.ErrInvalid)
 	}
-	if err := a.Only("managers", "islands", "channels", "slots", "window", "emem", "target-timeout", "busy-poll"); err != nil {
+	if err := a.Only(append(slices.Clone(shape.Options), "busy-poll")...); err != nil {
 		return l, err
 	}
-	l.shape.Size = uint32(unsafe.Sizeof(l.shape))
-	for _, o := range []struct {
-		name   string
-		to     *uint32
-		limits bridge.Limits[int]
-	}{
-		{"managers", &l.shape.Mailboxes, bridge.Limits[int]{Min: 1, Max: abi.MailboxesMax}},
-		{"islands", &l.shape.Islands, bridge.Limits[int]{Min: 1, Max: abi.IslandsMax}},
-		{"channels", &l.shape.Channels, bridge.Limits[int]{Min: 1, Max: abi.ChannelsMax}},
-		{"slots", &l.shape.Slots, bridge.Limits[int]{Min: abi.SlotsMin, Max: abi.SlotsMax, Power: true}},
-		{"window", &l.shape.Window, bridge.Limits[int]{Min: 1, Max: abi.WindowMax, Power: true}},
-	} {
-		n := 0
-		if err := a.Count(o.name, &n, o.limits); err != nil {
-			return l, err
-		}
-		*o.to = uint32(n)
-	}
-	var wait time.Duration
-	if err := a.Duration("target-timeout", &wait, bridge.Limits[time.Duration]{Max: waitMax}); err != nil {
+	s, err := shape.Parse(a)
+	if err != nil {
 		return l, err
 	}
-	l.shape.TimeoutMS = uint32((wait + time.Millisecond - 1) / time.Millisecond)
-	if err := a.Duration("busy-poll", &l.busy, bridge.Limits[time.Duration]{Max: busyMax}); err != nil {
-		return l, err
+	l.shape = uapi.Reset{
+		Size: uint32(unsafe.Sizeof(l.shape)), Channels: s.Channels, Mailboxes: s.Mailboxes, Islands: s.Islands,
+		Slots: s.Slots, Window: s.Window, TimeoutMS: s.TimeoutMS, EMEM: s.EMEM,
 	}
-	return l, a.Size("emem", &l.shape.EMEM, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << abi.MemoryShift, Step: abi.PageSize})
+	return l, a.Duration("busy-poll", &l.busy, bridge.Limits[time.Duration]{Max: busyMax})
 }
 
 // busyMax bounds what a file may ask for (kmod/uapi/nfcomms.h).
 const busyMax = 10 * time.Millisecond
-
-// waitMax is what a register of milliseconds can hold.
-const waitMax = (1<<32 - 1) * time.Millisecond

@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		got.address = ""
 		require.Equal(t, want, got, address)
 	}
-	got, err := parseText(t, "dev:0?target-timeout="+time.Duration(waitMax).String())
+	got, err := parseText(t, "dev:0?target-timeout="+((1<<32-1)*time.Millisecond).String())
 	require.NoError(t, err)
 	require.Equal(t, uint32(1<<32-1), got.shape.TimeoutMS)
 	require.Contains(t, got.address, "dev:0?target-timeout=")
