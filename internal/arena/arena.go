@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,31 +26,40 @@ const (
 	arenaStep = 2 << 20
 )
 
-// Device is a device that reaches memory where it is in this process.
+// Memory is a file that is mapped in this process.
+type Memory struct {
+	Here uint64 // its address in this process
+	Bus  uint64 // its address for the device
+	Size uint64 // in bytes
+	File int
+}
+
+// Device is a device that reaches memory of this process.
 type Device interface {
-	// MapMemory makes a file of so many bytes known, at its address in this process.
-	MapMemory(address, size uint64, file int) error
+	// MapMemory makes memory known.
+	MapMemory(m Memory) error
 	// UnmapMemory ends that.
-	UnmapMemory(address, size uint64)
+	UnmapMemory(m Memory)
 	// Alive reports whether the device still answers.
 	Alive() bool
 }
 
-// MapFile maps a whole file, in the place of what is at an address, or anywhere.
-func MapFile(fd int, at unsafe.Pointer, size uint64, flags int) (unsafe.Pointer, error) {
+// MapFile maps a file from an offset on, in the place of what is at an address, or anywhere.
+func MapFile(fd int, offset uint64, at unsafe.Pointer, size uint64, flags int) (unsafe.Pointer, error) {
 	if at != nil {
 		flags |= unix.MAP_FIXED
 	}
-	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
+	p, err := unix.MmapPtr(fd, int64(offset), at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
 	return p, os.NewSyscallError("mmap", err)
 }
 
 // span is a run of free pages of an arena.
 type span struct{ first, pages int }
 
-// arena is memory that the device reaches where it lies, at the address it has here.
+// arena is memory that the device reaches where it lies.
 type arena struct {
 	base   unsafe.Pointer
+	bus    uint64 // its address for the device
 	size   uint64
 	fd     int
 	free   []span // by place, none beside another
@@ -68,10 +78,15 @@ type Window struct {
 // Arenas is all such memory of a device, dealt out in pages. The zero Arenas has none; its
 // methods are safe for concurrent use.
 type Arenas struct {
-	mu     sync.Mutex // guards what follows
-	list   []*arena
-	device Device // that new ones are made known to
-	ended  bool
+	// Window is that of a device behind an IOMMU. With none, the device knows memory by its
+	// addresses in this process. It is set before the first Alloc.
+	Window Window
+
+	mu      sync.Mutex // guards what follows
+	list    []*arena
+	leaving []*arena // removed from list; the device may know them still
+	device  Device   // that new ones are made known to
+	ended   bool
 
 	making  sync.Mutex     // one arena is made at a time
 	removal sync.WaitGroup // requests of the device about arenas that are removed
@@ -79,12 +94,16 @@ type Arenas struct {
 
 func pagesOf(size int) int { return (size-1)/abi.PageSize + 1 }
 
-// newArena makes memory for at least so many bytes.
-func newArena(size int) (*arena, error) {
-	whole := uint64(arenaSize)
-	if size > arenaSize {
-		whole = (uint64(size) + arenaStep - 1) / arenaStep * arenaStep
+// newArena makes memory of unit bytes, or for as many as are asked for.
+func newArena(size, unit uint64) (*arena, error) {
+	if size > unit {
+		unit = (size + arenaStep - 1) / arenaStep * arenaStep
 	}
+	return newFile(unit)
+}
+
+// newFile makes memory of so many bytes, whole pages.
+func newFile(whole uint64) (*arena, error) {
 	fd, err := unix.MemfdCreate("nfcomms-memory", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
@@ -94,7 +113,7 @@ func newArena(size int) (*arena, error) {
 		err = shmwire.Seal(fd)
 	}
 	if err == nil {
-		a.base, err = MapFile(fd, nil, whole, unix.MAP_NORESERVE)
+		a.base, err = MapFile(fd, 0, nil, whole, unix.MAP_NORESERVE)
 	}
 	if err != nil {
 		_ = syscall.Close(fd)
@@ -104,8 +123,11 @@ func newArena(size int) (*arena, error) {
 	return a, nil
 }
 
-// at is the address of the arena, here and for the device.
+// at is the address of the arena in this process.
 func (a *arena) at() uintptr { return uintptr(a.base) }
+
+// memory is what a device must know of the arena.
+func (a *arena) memory() Memory { return Memory{uint64(a.at()), a.bus, a.size, a.fd} }
 
 // bytes returns memory of the arena.
 func (a *arena) bytes(offset uint64, size int) []byte {
@@ -194,7 +216,7 @@ func (m *Arenas) grow(size int) error {
 	if m.hasRoom(size) {
 		return nil
 	}
-	a, err := newArena(size)
+	a, err := m.create(uint64(size))
 	for announced := false; err == nil && !announced; {
 		announced, err = m.announce(a)
 	}
@@ -202,6 +224,39 @@ func (m *Arenas) grow(size int) error {
 		err = fmt.Errorf("%w: %w", bridge.ErrNoMemory, err)
 	}
 	return err
+}
+
+// create makes an arena that the device can reach.
+func (m *Arenas) create(size uint64) (*arena, error) {
+	a, err := newArena(size, cmp.Or(m.Window.Unit, arenaSize))
+	if err == nil {
+		err = m.place(a)
+	}
+	return a, err
+}
+
+// place gives an arena its address for the device, or releases it.
+func (m *Arenas) place(a *arena) error {
+	a.bus = uint64(a.at())
+	if m.Window.Last == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := append(slices.Clone(m.list), m.leaving...)
+	slices.SortFunc(taken, func(a, b *arena) int { return cmp.Compare(a.bus, b.bus) })
+	a.bus = m.Window.First
+	for _, t := range taken {
+		if t.bus-a.bus >= a.size {
+			break
+		}
+		a.bus = t.bus + t.size
+	}
+	if a.bus > m.Window.Last || m.Window.Last-a.bus < a.size-1 {
+		a.release()
+		return fmt.Errorf("the device's window of addresses has no room: %w", bridge.ErrNoMemory)
+	}
+	return nil
 }
 
 // hand returns taken pages.
@@ -220,7 +275,7 @@ func (m *Arenas) announce(a *arena) (bool, error) {
 	m.mu.Lock()
 	d := m.device
 	m.mu.Unlock()
-	err := d.MapMemory(uint64(a.at()), a.size, a.fd)
+	err := d.MapMemory(a.memory())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -248,12 +303,15 @@ func (m *Arenas) findLocked(at uintptr) *arena {
 	return nil
 }
 
-// Reached reports whether the device reaches all of data.
-func (m *Arenas) Reached(data []byte) bool {
+// Bus returns the device's address of data; 0 unless the device reaches all of it.
+func (m *Arenas) Bus(data []byte) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a, _ := m.holderLocked(data)
-	return a != nil
+	a, offset := m.holderLocked(data)
+	if a == nil {
+		return 0
+	}
+	return a.bus + offset
 }
 
 // holderLocked returns the arena that holds all of mem, and where in it; nil if none does. Must hold
@@ -301,8 +359,12 @@ func (m *Arenas) free(at uintptr, size int) {
 	}
 	i, d := slices.Index(m.list, a), m.device
 	m.list = slices.Delete(m.list, i, i+1)
+	m.leaving = append(m.leaving, a)
 	m.removal.Go(func() {
-		d.UnmapMemory(uint64(a.at()), a.size) // a device that is lost has none
+		d.UnmapMemory(a.memory()) // a device that is lost has none
+		m.mu.Lock()
+		m.leaving = slices.DeleteFunc(m.leaving, func(l *arena) bool { return l == a })
+		m.mu.Unlock()
 		a.release()
 	})
 }
@@ -313,7 +375,7 @@ func (m *Arenas) Join(d Device) error {
 	defer m.mu.Unlock()
 	m.device = d
 	for _, a := range m.list {
-		err := d.MapMemory(uint64(a.at()), a.size, a.fd)
+		err := d.MapMemory(a.memory())
 		if a.mapped = err == nil; err != nil {
 			return fmt.Errorf("map %d bytes: %w", a.size, err)
 		}
@@ -338,7 +400,7 @@ func (m *Arenas) Cover() (copied uint64, err error) {
 		n, err := other.copyFrom(a)
 		copied += n
 		if err == nil {
-			_, err = MapFile(other.fd, a.base, a.size, unix.MAP_NORESERVE)
+			_, err = MapFile(other.fd, 0, a.base, a.size, unix.MAP_NORESERVE)
 		}
 		if err != nil {
 			other.release()

@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func blocks(t *testing.T, fd int) int64 {
 // copied, and no page is made that nobody touched, whatever its user protected.
 func TestCoverIsSparse(t *testing.T) {
 	const size, huge = 1 << 30, 2 << 20
-	a, err := newArena(size)
+	a, err := newArena(size, arenaSize)
 	require.NoError(t, err)
 	m := Arenas{list: []*arena{a}}
 	defer m.End()
@@ -56,7 +57,7 @@ func TestCoverIsSparse(t *testing.T) {
 
 // TestArena: pages are dealt out and come back in any order, and Alloc gives zeros.
 func TestArena(t *testing.T) {
-	a, err := newArena(1)
+	a, err := newArena(1, arenaSize)
 	require.NoError(t, err)
 	defer a.release()
 	whole := arenaSize / abi.PageSize
@@ -81,11 +82,11 @@ func TestArena(t *testing.T) {
 
 // TestCover: what a device that does not answer writes later reaches nobody.
 func TestCover(t *testing.T) {
-	a, err := newArena(1)
+	a, err := newArena(1, arenaSize)
 	require.NoError(t, err)
 	m := Arenas{list: []*arena{a}}
 	defer m.End()
-	device, err := MapFile(a.fd, nil, a.size, 0)
+	device, err := MapFile(a.fd, 0, nil, a.size, 0)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, unix.MunmapPtr(device, uintptr(a.size))) }()
 	_, ok := a.take(1)
@@ -103,13 +104,59 @@ func TestCover(t *testing.T) {
 // TestFreeAfterClose: a device may be closed between the two steps of Alloc, which then gives back
 // memory that is gone.
 func TestFreeAfterClose(t *testing.T) {
-	a, err := newArena(1)
+	a, err := newArena(1, arenaSize)
 	require.NoError(t, err)
 	m := Arenas{list: []*arena{a}}
 	_, err = m.Alloc(100, true)
 	require.NoError(t, err)
 	m.End()
 	m.free(a.at(), 100)
+}
+
+// placed is a device that notes where memory is for it.
+type placed struct {
+	mu    sync.Mutex
+	sizes map[uint64]uint64
+}
+
+func (p *placed) MapMemory(m Memory) error { p.note(m.Bus, m.Size); return nil }
+func (p *placed) UnmapMemory(m Memory)     { p.note(m.Bus, 0) }
+func (p *placed) Alive() bool              { return true }
+
+func (p *placed) note(bus, size uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sizes[bus] = size; size == 0 {
+		delete(p.sizes, bus)
+	}
+}
+
+// TestWindow: a device behind an IOMMU knows memory by addresses of its window, none twice.
+func TestWindow(t *testing.T) {
+	const unit = 2 << 20
+	m := Arenas{Window: Window{First: unit, Last: 5*unit - 1, Unit: unit}}
+	defer m.End()
+	device := &placed{sizes: make(map[uint64]uint64)}
+	require.NoError(t, m.Join(device))
+	alloc := func(size int, at uint64) []byte {
+		t.Helper()
+		mem, err := m.Alloc(size, true)
+		require.NoError(t, err)
+		require.Equal(t, at, m.Bus(mem))
+		return mem
+	}
+	first := alloc(unit, unit)
+	second := alloc(2*unit, 2*unit)
+	alloc(unit/2, 4*unit)
+	require.Equal(t, 4*uint64(unit)+unit/2, m.Bus(alloc(unit/2, 4*unit+unit/2)))
+	_, err := m.Alloc(1, true)
+	require.ErrorIs(t, err, bridge.ErrNoMemory)
+	m.Free(first)
+	m.Free(second)
+	m.removal.Wait()
+	require.Equal(t, map[uint64]uint64{4 * unit: unit}, device.sizes)
+	alloc(3*unit, unit)
+	require.Zero(t, m.Bus(make([]byte, 1)))
 }
 
 // TestAdopt: a file that is here already is not mapped once more, and one that could end the process is

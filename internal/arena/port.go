@@ -36,14 +36,14 @@ type mapping struct {
 	size uint64
 }
 
-// MapArea maps a file as the mailbox area, in the place of the one before if it is as large. Nobody
-// uses the port meanwhile.
-func (p *Port) MapArea(file int, size uint64) error {
+// MapArea maps a file from an offset on as the mailbox area, in the place of the one before if it is as
+// large. Nobody uses the port meanwhile.
+func (p *Port) MapArea(file int, offset, size uint64) error {
 	place := p.area
 	if size != p.size {
 		place = nil
 	}
-	area, err := MapFile(file, place, size, 0)
+	area, err := MapFile(file, offset, place, size, 0)
 	if err != nil {
 		return fmt.Errorf("map mailbox area: %w", err)
 	}
@@ -52,6 +52,15 @@ func (p *Port) MapArea(file int, size uint64) error {
 	}
 	p.area, p.size = area, size
 	return nil
+}
+
+// Leave says in the mailbox area that the device serves no more: the mailbox manager takes it for lost.
+func (p *Port) Leave() {
+	p.Restarting.RLock()
+	defer p.Restarting.RUnlock()
+	if p.area != nil {
+		atomic.StoreUint32(&(*wire.Area)(p.area).State, wire.DeviceOff)
+	}
 }
 
 // EndMemory gives back all memory and the mailbox areas. Restarting must be locked, the device gone.
@@ -76,16 +85,8 @@ func (p *Port) Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0
 // Assist has nothing to move: DMA is the device's.
 func (p *Port) Assist() bool { return false }
 
-// Map returns where the device reaches memory of a region: its address here, if it is of Alloc.
-func (p *Port) Map(data []byte) (uint64, error) {
-	if !p.Reached(data) {
-		return 0, nil
-	}
-	return addressOf(data), nil
-}
-
-// addressOf returns the address of memory, here and for the device.
-func addressOf(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
+// Map returns where the device reaches memory of a region, if it is of Alloc.
+func (p *Port) Map(data []byte) (uint64, error) { return p.Bus(data), nil }
 
 // Unmap has nothing to end.
 func (p *Port) Unmap(uint64, uint64) {}
@@ -109,7 +110,7 @@ func (p *Port) Stage(size int) ([]byte, uint64, error) {
 		p.Log.Info("buffers are copied once more: memory of Alloc is not", "address", p.Path)
 	}
 	mem, err := p.Arenas.Alloc(size, false)
-	return mem, addressOf(mem), err
+	return mem, p.Bus(mem), err
 }
 
 // Fill copies bytes into such memory.

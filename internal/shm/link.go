@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/arena"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
@@ -288,11 +289,11 @@ func (l *link) why() error {
 func (l *link) Alive() bool { return l.why() == nil }
 
 // MapMemory makes memory of this process known to the device.
-func (l *link) MapMemory(address, size uint64, file int) error {
-	return l.ask(&shmwire.Message{Kind: shmwire.Map, Address: address, Size: size}, file)
+func (l *link) MapMemory(m arena.Memory) error {
+	return l.ask(&shmwire.Message{Kind: shmwire.Map, Address: m.Bus, Size: m.Size}, m.File)
 }
 
 // UnmapMemory ends that.
-func (l *link) UnmapMemory(address, size uint64) {
-	_ = l.ask(&shmwire.Message{Kind: shmwire.Unmap, Address: address, Size: size}) // a device that is gone has none
+func (l *link) UnmapMemory(m arena.Memory) {
+	_ = l.ask(&shmwire.Message{Kind: shmwire.Unmap, Address: m.Bus, Size: m.Size}) // a device that is gone has none
 }

@@ -136,7 +136,7 @@ func (p *port) inFabric() bool { return p.link.place != 0 }
 
 // use maps the area of a link, and makes memory known over it.
 func (p *port) use(l *link) error {
-	if err := p.MapArea(l.area, l.size); err != nil {
+	if err := p.MapArea(l.area, 0, l.size); err != nil {
 		return err
 	}
 	p.link = l
