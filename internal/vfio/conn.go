@@ -17,7 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/arena"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/pci"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
 const (
@@ -42,8 +45,6 @@ type conn struct {
 
 	timing sync.Mutex // guards hasty, and the deadline of the socket
 	hasty  bool       // calls wait for the end of the connection
-
-	covering sync.Once // what it does not answer keeps copies of memory
 }
 
 // dial connects, and agrees on the version. A process that serves somebody else answers when that one
@@ -68,9 +69,6 @@ func dial(ctx context.Context, path string) (*conn, error) {
 	c.close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("no answer from the process of %s: another client may have the device: %w", path, bridge.ErrBusy)
-	}
-	if ctx.Err() != nil {
-		err = errors.Join(&bridge.WithdrawnError{Cause: ctx.Err()}, err)
 	}
 	return nil, err
 }
@@ -241,17 +239,20 @@ func (c *conn) post(region uint32, offset uint64, v uint32) {
 }
 
 // MapMemory makes memory of this process known to the device.
-func (c *conn) MapMemory(address, size uint64, file int) error {
+func (c *conn) MapMemory(m arena.Memory) error {
 	payload := order.AppendUint64(words(32, mapReadWrite), 0)
-	_, err := c.ask(cmdMapDMA, order.AppendUint64(order.AppendUint64(payload, address), size), file)
+	_, err := c.ask(cmdMapDMA, order.AppendUint64(order.AppendUint64(payload, m.Bus), m.Size), m.File)
 	return err
 }
 
 // UnmapMemory ends that.
-func (c *conn) UnmapMemory(address, size uint64) {
-	payload := order.AppendUint64(words(24, 0), address)
-	_, _ = c.ask(cmdUnmapDMA, order.AppendUint64(payload, size)) // a device that is gone has none
+func (c *conn) UnmapMemory(m arena.Memory) {
+	payload := order.AppendUint64(words(24, 0), m.Bus)
+	_, _ = c.ask(cmdUnmapDMA, order.AppendUint64(payload, m.Size)) // a device that is gone has none
 }
+
+// window is that of a device that knows memory by its addresses here.
+func (c *conn) window() arena.Window { return arena.Window{} }
 
 // read reads a word of a region.
 func (c *conn) read(region uint32, offset uint64) (uint32, error) {
@@ -265,9 +266,9 @@ func (c *conn) read(region uint32, offset uint64) (uint32, error) {
 	return order.Uint32(answer[headerSize:]), nil
 }
 
-// write writes a word of a region, and returns when that is done.
-func (c *conn) write(region uint32, offset uint64, v uint32) error {
-	_, err := c.ask(cmdRegionWrite, append(access(region, offset, 4), words(v)...))
+// write writes bytes to a region, and returns when that is done.
+func (c *conn) write(region uint32, offset uint64, b []byte) error {
+	_, err := c.ask(cmdRegionWrite, append(access(region, offset, len(b)), b...))
 	return err
 }
 
@@ -283,23 +284,28 @@ func (c *conn) interrupt(eventfd int) error {
 	return err
 }
 
-// region describes a region; file is -1 if it cannot be mapped, and else the caller's.
-func (c *conn) region(index uint32) (size uint64, file int, err error) {
-	payload := append(words(32, 0, index, 0), make([]byte, 16)...)
+// mailboxes describes the BAR with the mailboxes. The file is the caller's.
+func (c *conn) mailboxes() (place, error) {
+	payload := append(words(32, 0, pci.BarMailboxes, 0), make([]byte, 16)...)
 	answer, came, err := c.request(cmdRegionInfo, payload)
 	if err != nil {
-		return 0, -1, err
+		return place{}, err
 	}
 	if len(answer) != 32 {
 		came.Close()
-		return 0, -1, short("the description of a region", answer)
+		return place{}, short("the description of a region", answer)
 	}
-	size = order.Uint64(answer[16:])
+	at := place{size: order.Uint64(answer[16:])}
 	if order.Uint32(answer[4:])&regionMap == 0 || len(came.Files) != 1 || order.Uint64(answer[24:]) != 0 {
 		came.Close()
-		return size, -1, nil
+		return place{}, errUnmapped
 	}
-	return size, came.Files[0], nil
+	at.file = came.Files[0]
+	if is, err := shmwire.SizeOf(at.file); err != nil || is < at.size {
+		came.Close()
+		return place{}, fmt.Errorf("%w: a BAR of %d bytes in a file of %d: %w", bridge.ErrFault, at.size, is, err)
+	}
+	return at, nil
 }
 
 // check refuses what is no PCI function that can be reset.
@@ -311,8 +317,5 @@ func (c *conn) check() error {
 	if len(answer) != 16 {
 		return short("the description of a device", answer)
 	}
-	if flags := order.Uint32(answer[4:]); flags&isPCI == 0 || flags&canReset == 0 || order.Uint32(answer[8:]) <= regionConfig {
-		return fmt.Errorf("%w: this is no PCI function that can be reset", bridge.ErrABI)
-	}
-	return nil
+	return checkInfo(answer)
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/arena"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/pci"
 )
@@ -170,9 +171,32 @@ func TestNobodyThere(t *testing.T) {
 	cancel()
 	_, err = dial(ctx, path)
 	require.ErrorIs(t, err, context.Canceled)
+	_, err = newPort(ctx, options{path: path}, nil)
+	require.ErrorIs(t, err, bridge.ErrWithdrawn)
+	require.ErrorIs(t, err, context.Canceled)
 	_, err = dial(t.Context(), filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "nfsim --vfio-user")
+}
+
+// TestNobodyAnswers: the end of the time that a reset gives a process is not that of the caller's context.
+func TestNobodyAnswers(t *testing.T) {
+	for _, withdrawn := range []bool{false, true} {
+		within, cancel := context.WithCancel(t.Context())
+		path := serve(t, func(header, []byte) []byte {
+			cancel()
+			<-within.Done()
+			return nil
+		})
+		ctx := t.Context()
+		if withdrawn {
+			ctx = within
+		}
+		p := &port{Port: arena.Port{Path: path}}
+		err := p.attach(ctx, within)
+		require.Error(t, err)
+		require.Equal(t, withdrawn, errors.Is(err, bridge.ErrWithdrawn), err)
+	}
 }
 
 // TestStuffed: a doorbell does not wait for a process that reads nothing; it is one that is lost.
@@ -239,5 +263,5 @@ func TestBusyFunction(t *testing.T) {
 	defer c.close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(io.EOF)
-	require.ErrorIs(t, c.control(ctx, pci.ControlReset, time.Minute), context.Canceled)
+	require.ErrorIs(t, (&function{bus: c}).control(ctx, pci.ControlReset, time.Minute), context.Canceled)
 }

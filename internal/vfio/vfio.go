@@ -19,7 +19,10 @@ import (
 	"github.com/nfcomms/nfcomms/internal/wire"
 )
 
-func init() { bridge.Register(scheme, open) }
+func init() {
+	bridge.Register(userScheme, open)
+	bridge.Register(kernelScheme, open)
+}
 
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
 	opts, err := parse(a)
@@ -43,8 +46,9 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 // port is the mailbox manager's way to the function.
 type port struct {
 	arena.Port
-	bell *os.File // eventfd of vector 0
-	conn *conn    // of the present epoch; Restarting guards it
+	options options
+	bell    *os.File  // eventfd of vector 0
+	present *function // of the present epoch; Restarting guards it
 }
 
 var (
@@ -59,80 +63,112 @@ func newPort(ctx context.Context, o options, log *logqueue.Queue) (*port, error)
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	p := &port{Port: arena.Port{Path: o.path, Log: log}, bell: os.NewFile(uintptr(fd), "nfcomms-interrupt")}
-	if err := p.attach(ctx); err != nil {
+	p := &port{Port: arena.Port{Path: o.path, Log: log}, options: o, bell: os.NewFile(uintptr(fd), "nfcomms-interrupt")}
+	p.Restarting.Lock()
+	defer p.Restarting.Unlock()
+	if err := p.attach(ctx, ctx); err != nil {
 		_ = p.bell.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// attach connects, and prepares the function from its reset on. Nobody uses the port meanwhile.
-func (p *port) attach(ctx context.Context) error {
-	c, err := dial(ctx, p.Path)
+// take returns the bus of the address.
+func (p *port) take(ctx context.Context) (bus, error) {
+	if p.options.scheme == kernelScheme {
+		return system.take(p.Path, p.leave)
+	}
+	return dial(ctx, p.Path)
+}
+
+// leave ends DMA, and says in the mailbox area that the device serves no more: the system wants the
+// function back.
+func (p *port) leave() {
+	p.Log.Info("the system wants the PCI function back: calls end, and Close gives it", "address", p.Path)
+	if f := p.function(); f != nil {
+		_ = f.fence()
+	}
+	p.Leave()
+}
+
+// attach takes the function, and prepares it from its reset on, within the time of a context that ends
+// with ctx at the latest. Must hold Restarting.
+func (p *port) attach(ctx, within context.Context) error {
+	b, err := p.take(within)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(&bridge.WithdrawnError{Cause: ctx.Err()}, err)
+		}
 		return err
 	}
-	defer c.kickAtEnd(ctx)()
-	if err = p.prepare(c); err == nil {
-		err = c.boot(ctx)
+	f := &function{bus: b}
+	defer f.kickAtEnd(within)()
+	if err = p.prepare(f); err == nil {
+		err = f.boot(within)
 	}
 	if err != nil {
-		c.close()
+		f.close()
 		return err
 	}
-	p.conn = c
+	p.present = f
 	return nil
 }
 
 // prepare resets the function, maps its mailboxes, and gives it an interrupt and memory.
-func (p *port) prepare(c *conn) error {
-	if err := c.check(); err != nil {
+func (p *port) prepare(f *function) error {
+	if err := f.check(); err != nil {
 		return err
 	}
-	if err := c.reset(); err != nil {
+	if err := f.reset(); err != nil {
 		return err
 	}
-	if err := c.identify(); err != nil {
+	if err := f.identify(); err != nil {
 		return err
 	}
-	if err := p.mapArea(c); err != nil {
+	if err := f.setShape(p.options.shape); err != nil {
+		return err
+	}
+	if err := p.mapArea(f); err != nil {
 		return err
 	}
 	raw, err := p.bell.SyscallConn()
 	if err != nil {
 		return err
 	}
-	given := raw.Control(func(fd uintptr) { err = c.interrupt(int(fd)) })
+	given := raw.Control(func(fd uintptr) { err = f.interrupt(int(fd)) })
 	if err = errors.Join(given, err); err != nil {
 		return fmt.Errorf("interrupt: %w", err)
 	}
-	if err := c.write(pci.BarRegisters, pci.RegVectors, 1); err != nil {
+	if err := f.set(pci.RegVectors, 1); err != nil {
 		return err
 	}
-	return p.Join(c)
+	p.Window = f.window()
+	return p.Join(f)
 }
 
 // mapArea maps the BAR with the mailboxes.
-func (p *port) mapArea(c *conn) error {
-	size, file, err := c.mailboxes()
+func (p *port) mapArea(f *function) error {
+	at, err := f.mailboxes()
 	if err != nil {
 		return err
 	}
-	defer unix.Close(file)
-	return p.MapArea(file, size)
+	defer unix.Close(at.file)
+	if at.size < wire.AreaSize {
+		return fmt.Errorf("%w: a BAR of %d bytes for the mailboxes", bridge.ErrFault, at.size)
+	}
+	return p.MapArea(at.file, at.offset, at.size)
 }
 
-// linked returns the present connection.
-func (p *port) linked() *conn {
+// function returns the present one.
+func (p *port) function() *function {
 	p.Restarting.RLock()
 	defer p.Restarting.RUnlock()
-	return p.conn
+	return p.present
 }
 
 // Ring writes an island's doorbell register.
 func (p *port) Ring(island int) {
-	p.linked().post(pci.BarRegisters, pci.RegDoorbell+4*uint64(island), 1)
+	p.function().post(pci.BarRegisters, pci.RegDoorbell+4*uint64(island), 1)
 }
 
 // Doorbell returns the eventfd of the interrupt.
@@ -141,10 +177,10 @@ func (p *port) Doorbell() *os.File { return p.bell }
 // Fence stops all DMA. A process that does not answer soon keeps the memory that it has, and this
 // process copies of it.
 func (p *port) Fence() {
-	c := p.linked()
-	c.kick(true)
-	if err := c.fence(); errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
-		c.covering.Do(p.Cover)
+	f := p.function()
+	f.kick(true)
+	if err := f.fence(); errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
+		f.covering.Do(p.Cover)
 	}
 }
 
@@ -153,16 +189,16 @@ func (p *port) Restart(ctx context.Context) error {
 	p.Fence()
 	p.Restarting.Lock()
 	defer p.Restarting.Unlock()
-	c := p.conn
-	c.kick(false)
-	if c.Alive() {
-		defer c.kickAtEnd(ctx)()
-		return lost(c.boot(ctx))
+	f := p.present
+	f.kick(false)
+	if f.Alive() {
+		defer f.kickAtEnd(ctx)()
+		return lost(f.boot(ctx))
 	}
-	c.close()
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	f.close()
+	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return lost(p.attach(ctx))
+	return lost(p.attach(ctx, within))
 }
 
 // lost is an error of a device that did not come back.
@@ -177,9 +213,9 @@ func lost(err error) error {
 func (p *port) Close() error {
 	p.Restarting.Lock()
 	defer p.Restarting.Unlock()
-	p.conn.kick(true)
-	_ = p.conn.reset() // a process that is gone has ended what it did
-	p.conn.close()
+	p.present.kick(true)
+	_ = p.present.reset() // a process that is gone has ended what it did
+	p.present.close()
 	p.EndMemory()
 	return p.bell.Close()
 }
