@@ -9,7 +9,10 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 )
 
-func init() { bridge.Register(scheme, open) }
+func init() {
+	bridge.Register(userScheme, open)
+	bridge.Register(kernelScheme, open)
+}
 
 // open returns what this system lacks.
 func open(context.Context, bridge.Address, *bridge.Options) (bridge.Device, error) {
