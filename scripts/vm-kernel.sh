@@ -7,7 +7,8 @@
 #	scripts/vm-kernel.sh arm64       that of this Debian release for arm64
 #	scripts/vm-kernel.sh newest      headers only: the newest kernel, from trixie-backports
 #
-# The folder holds vmlinuz, config, version and build, the KDIR for modules:
+# The folder holds vmlinuz, config, version, the modules of VFIO in modules, and
+# build, the KDIR for modules:
 # make -C kmod KDIR=$(scripts/vm-kernel.sh release)/build
 # It is kept below .cache/vm; remove it to obtain a newer one.
 set -euo pipefail
@@ -57,8 +58,9 @@ fit_headers() {
 }
 
 vm_lock "kernel-$kind"
-# The headers name their own folder: a cache that was moved is obtained anew.
-if [ "$(cat "$dir/complete" 2>/dev/null)" = "$dir" ]; then
+# The headers name their own folder: a cache that was moved is obtained anew. So is one of before.
+made="$dir with modules"
+if [ "$(cat "$dir/complete" 2>/dev/null)" = "$made" ]; then
 	echo "$dir"
 	exit
 fi
@@ -94,8 +96,12 @@ mkdir -p "$dir/root"
 for deb in "$VM_TMP"/debs/*.deb; do
 	case $deb in
 	*/linux-image-*)
-		# Not the modules (400 MB).
-		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$VM_TMP" --wildcards './boot/*'
+		# Not the other modules (400 MB). tar fails by a pattern that nothing matches.
+		unpacked=('./boot/*' './lib/modules/*/kernel/drivers/vfio/*')
+		[ "$arch" != amd64 ] || unpacked+=('./lib/modules/*/kernel/virt/lib/*')
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$VM_TMP" --wildcards "${unpacked[@]}"
+		mkdir "$dir/modules"
+		find "$VM_TMP/lib/modules" -name '*.ko*' -exec mv -t "$dir/modules" {} +
 		mv "$VM_TMP"/boot/vmlinuz-* "$dir/vmlinuz"
 		mv "$VM_TMP"/boot/config-* "$dir/config"
 		;;
@@ -107,5 +113,5 @@ fix_headers "$dir/root" "$dir/root/usr/src/$headers"
 ln -s "root/usr/src/$headers" "$dir/build"
 echo "$release" >"$dir/version"
 vm_log "$kind kernel"
-echo "$dir" >"$dir/complete"
+echo "$made" >"$dir/complete"
 echo "$dir"

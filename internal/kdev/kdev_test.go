@@ -1,11 +1,9 @@
 package kdev
 
 import (
-	"context"
 	"flag"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,50 +23,11 @@ var fake func(t *testing.T, options string) bridge.Device
 // module.
 var devices = flag.String("kdev", os.Getenv("NFC_KDEV"), "test these devices, such as dev:0,dev:1 (default $NFC_KDEV)")
 
-// pool deals the real devices to tests that need several at once.
-type pool struct {
-	mu   sync.Mutex
-	free []string
-}
-
-// pooled gives its address back when it closes.
-type pooled struct {
-	bridge.Device
-	once  sync.Once
-	close func()
-}
-
-func (p *pooled) Close() error {
-	err := p.Device.Close()
-	p.once.Do(p.close)
-	return err
-}
-
-// open resets a device to the shape asked for: each test has a fresh one.
-func (p *pool) open(t *testing.T, options string) bridge.Device {
-	t.Helper()
-	p.mu.Lock()
-	require.NotEmpty(t, p.free, "-kdev=%s names too few devices", *devices)
-	address := p.free[0]
-	p.free = p.free[1:]
-	p.mu.Unlock()
-	if options == "" {
-		options = "managers=8"
-	}
-	dev, err := bridge.Open(context.Background(), address+"?"+options, nil)
-	require.NoError(t, err)
-	return &pooled{Device: dev, close: func() {
-		p.mu.Lock()
-		p.free = append(p.free, address)
-		p.mu.Unlock()
-	}}
-}
-
 // opener opens real devices, or those of a fake module.
 func opener(t *testing.T) bridgetest.OpenFunc {
 	t.Helper()
 	if *devices != "" {
-		return (&pool{free: strings.Split(*devices, ",")}).open
+		return bridgetest.Pool(strings.Split(*devices, ","))
 	}
 	require.NotNil(t, fake, "build with CGO_ENABLED=1, or name devices with -kdev")
 	return fake

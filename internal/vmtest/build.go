@@ -35,7 +35,9 @@ type kernel struct {
 	arch  string // vm.AMD64 or vm.ARM64
 	image string // vmlinux, or an image that must be booted as such
 	build string // KDIR
-	debug bool
+	debug bool   // it counts which lines of the module ran
+
+	modules string // folder of the kernel's own modules that a job may load
 }
 
 func newWorkshop() (*workshop, error) {
@@ -116,7 +118,7 @@ func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) 
 		if err != nil {
 			return nil, err
 		}
-		k = &kernel{name: name, image: filepath.Join(dir, "vmlinux"), build: filepath.Join(dir, "build")}
+		k = &kernel{name: name, image: filepath.Join(dir, "vmlinux"), build: filepath.Join(dir, "build"), modules: filepath.Join(dir, "modules")}
 		if err := vm.ExtractVmlinux(filepath.Join(dir, "vmlinuz"), k.image); err != nil {
 			return nil, err
 		}

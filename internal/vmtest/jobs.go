@@ -60,6 +60,7 @@ type job struct {
 	kmemleak bool
 	aloud    bool          // what its programs write goes to stderr as well
 	udev     bool          // it is there, with our rule, and loads the module
+	vfio     bool          // the kernel's own modules of VFIO are loaded, and ours is not
 	banner   string        // of an interactive shell, which takes the place of the programs
 	limit    time.Duration // for everything; 0: jobTimeout
 	defect   string        // seeded in the module: a patch of defects, without its ending
@@ -155,6 +156,8 @@ var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/contro
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./internal/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
+	"vfio":     {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: vfioArgs, timeout: 10 * time.Minute},
+	"vfio-all": {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: kdevArgs[:3], timeout: 20 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./apps/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"nfbench":  {kind: goMain, source: []string{"./bench/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
 	"lib":      {kind: cTest, source: append([]string{"kmod/lib/test/guest_test.c", "firmware/test/harness.c"}, libSources...)},
@@ -211,6 +214,12 @@ var kdevArgs = []string{
 	"-test.short", "-test.skip", "^TestConformance/stats/(allocations|profile)$|^TestConformance/crowd/10000-blocked-senders$", "-faults=400", "-calls=3000",
 }
 
+// vfioArgs leave out the rules in which a function that VFIO gives is the one of "vfio-user:", whose
+// suite runs on any host: the mailbox's own, and those that take their time by counts.
+var vfioArgs = []string{
+	"-test.short", "-test.skip", "^TestConformance$/^(stats|ledger|try|call|crowd)$|^TestConformance$/^direct$/^(order|senders-in-turn|ring-wraps)$|^TestConformance$/^transfer$/^64MiB$",
+}
+
 // clientTest is a C program of internal/vmtest/c, which talks to /dev/nfcomms0 by
 // bare ioctls.
 func clientTest(name string, args ...string) program {
@@ -253,7 +262,7 @@ var (
 	}
 	everything = []string{
 		"selftest", "first", "refused", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "revoke", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
-		"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
+		"exits-killed@one-vector", "bulk-some@one-vector", "validate@posted", "bulk-some@posted", "silent@silent",
 		"clients", "between", "unknown", "eventfd",
 	}
 )
@@ -272,7 +281,12 @@ var jobs = []job{
 		programs: append([]string{"memory", "runs", "eager", "region-some", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
-		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset; one that writes when a reset begins",
+		name: "vfio", group: "test", about: "functions that a process drives by VFIO, behind an IOMMU, and one that breaks the rules",
+		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, vfio: true,
+		nodes: []node{{name: "first"}, {name: "second"}}, programs: []string{"vfio"},
+	},
+	{
+		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset; one that writes when a reset begins; one with a process that computes",
 		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, params: loaded,
 		nodes:    append(append(lies(neverAborted, neverWithdrawn, hangs, writesLate), node{name: "lone", args: []string{"--lone=1"}}), losing...),
 		programs: append([]string{"quiesce@" + neverAborted, "kept@" + neverWithdrawn, "recover@" + hangs, "stale@" + writesLate, "computes@lone"}, on("lost", losing)...),

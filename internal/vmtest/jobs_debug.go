@@ -91,6 +91,11 @@ var debugJobs = []job{
 		programs: []string{"memory", "runs", "eager", "region", "exits-killed", "cycle-some", "bulk"},
 	},
 	{
+		name: "vfio-all", group: "debug", about: "a function that a process drives by VFIO, with every rule of the contract",
+		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, vfio: true,
+		nodes: []node{{name: "first"}, {name: "second"}}, programs: []string{"vfio-all"},
+	},
+	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
 		programs: []string{"cycle-some", "unload", "pairs-one"},

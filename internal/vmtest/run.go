@@ -119,23 +119,9 @@ func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
 	b.plan = &wire.Plan{Results: b.machine.Serial(1), Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil && b.job.defect == "",
 		Shell: b.job.banner != "", Banner: b.job.banner,
 		Warns: slices.ContainsFunc(b.job.allow, func(s string) bool { return strings.HasPrefix(s, "^WARNING") })}
-	var items []item
-	if b.job.device != nil {
-		module, err := w.module(ctx, k, b.job.defect)
-		if err != nil {
-			return err
-		}
-		const path = "/modules/nfcomms.ko"
-		items = append(items, item{name: path, from: module, perm: 0o644})
-		if b.job.udev {
-			udev, err := w.udev(ctx)
-			if err != nil {
-				return err
-			}
-			items = append(items, udev...)
-		} else {
-			b.plan.Modules = append(b.plan.Modules, wire.Module{Name: "nfcomms", Path: path, Params: b.job.params})
-		}
+	items, err := w.modules(ctx, b, k)
+	if err != nil {
+		return err
 	}
 	for _, p := range b.programs {
 		built, err := w.program(ctx, k.arch, p)
@@ -149,6 +135,42 @@ func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
 	b.machine.Initrd = filepath.Join(b.folder, "initrd.cpio")
 	return writeInitramfs(b.machine.Initrd, init, b.plan, append(items, b.job.files...))
 }
+
+// modules puts the modules that a job needs into the plan, and returns their files.
+func (w *workshop) modules(ctx context.Context, b *boot, k *kernel) (items []item, err error) {
+	load := func(name, from, params string) {
+		path := "/modules/" + name + ".ko"
+		items = append(items, item{name: path, from: from, perm: 0o644})
+		if !b.job.udev {
+			b.plan.Modules = append(b.plan.Modules, wire.Module{Name: name, Path: path, Params: params})
+		}
+	}
+	switch {
+	case b.job.device == nil:
+		return nil, nil
+	case b.job.vfio:
+		for _, file := range vfioModules {
+			load(strings.ReplaceAll(file, "-", "_"), filepath.Join(k.modules, file+".ko"), "")
+		}
+		return items, nil
+	}
+	module, err := w.module(ctx, k, b.job.defect)
+	if err != nil {
+		return nil, err
+	}
+	load("nfcomms", module, b.job.params)
+	if b.job.udev {
+		udev, err := w.udev(ctx)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, udev...)
+	}
+	return items, nil
+}
+
+// vfioModules are those of the release's kernel, each after what it needs.
+var vfioModules = []string{"irqbypass", "vfio_virqfd", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"}
 
 // wire returns what the guest must know of a program.
 func (p program) wire(path string) wire.Program {
