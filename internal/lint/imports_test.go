@@ -98,7 +98,7 @@ var allowed = []struct {
 	{"internal/beside", []string{"bridge", "pkg/nfcomms", "pkg/program", "pkg/nfcomms/"}, nil},
 	{"internal/command", []string{"pkg/nfcomms"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"internal/fault", nil, []string{sys}},
-	{"internal/support", []string{"bridge"}, nil},
+	{"internal/support", []string{"bridge", "bridge/abi"}, nil},
 	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},
 	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
 	{"internal/vmtest/", []string{"internal/subprocess", "internal/vmtest/", "internal/texttable"}, []string{sys}},

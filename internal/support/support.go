@@ -26,31 +26,38 @@ type Ability string
 // The abilities in which back ends differ, as README names them.
 const (
 	Names     Ability = "two services by name: `Listen`, `Dial`"
+	Moves     Ability = "ends of channels sent through channels: `SendChannel`"
+	Gifts     Ability = "memory that goes from one service to another where it lies: `SendRegion`"
 	Programs  Ability = "programs of your own: `Load`"
 	Nodes     Ability = "channels to other nodes: `At`, `Fabric`"
 	Import    Ability = "memory of another device: `Import`"
 	Registers Ability = "registers and interrupts of a card: `pkg/nfcomms/admin`"
+	Calls     Ability = "a question and its answer in one slot each: `Call`"
 )
 
-var abilities = []Ability{Names, Programs, Nodes, Import, Registers}
+var abilities = []Ability{Names, Moves, Gifts, Programs, Nodes, Calls, Import, Registers}
 
 // BackEnds is the table.
 var BackEnds = []BackEnd{
 	{
 		Scheme: "sim", Device: "in this process", Suite: "internal/sim:TestConformance",
-		Ran: "a simulated bus", Can: []Ability{Names, Programs, Nodes},
+		Ran: "a simulated bus", Can: []Ability{Names, Moves, Gifts, Programs, Nodes, Calls},
 	},
 	{
 		Scheme: "shm", Device: "in `nfsim --shm`, for many processes", Suite: "cmd/nfsim:TestSharedConformance",
-		Ran: "a simulated bus", Can: []Ability{Names, Programs, Nodes},
+		Ran: "a simulated bus", Can: []Ability{Names, Moves, Gifts, Programs, Nodes, Calls},
 	},
 	{
 		Scheme: "dev", Device: "a card behind the kernel module", Suite: "internal/kdev:TestConformance",
-		Ran: "an emulated card in virtual machines, no real one", Can: []Ability{Programs, Import, Registers},
+		Ran: "an emulated card in virtual machines, no real one", Can: []Ability{Programs, Calls, Import, Registers},
 	},
 	{
-		Scheme: "vfio-user", Device: "a card without the module", Suite: "cmd/nfsim:TestFunctionConformance",
-		Ran: "an emulated card; one by `/dev/vfio` is not built", Can: []Ability{Names, Programs},
+		Scheme: "vfio-user", Device: "a card that `nfsim` plays, without the module", Suite: "cmd/nfsim:TestFunctionConformance",
+		Ran: "an emulated card", Can: []Ability{Names, Moves, Programs, Calls},
+	},
+	{
+		Scheme: "vfio", Device: "a card by the kernel's VFIO, without the module", Suite: "internal/vmtest/functions:TestConformance",
+		Ran: "an emulated card in a virtual machine, behind an emulated IOMMU", Can: []Ability{Names, Moves, Programs, Calls},
 	},
 }
 
@@ -100,6 +107,10 @@ func Differences(ctx context.Context, scheme string, dev bridge.Device) (found [
 // can reports whether a device has an ability. It calls what may still return ErrNotSupported.
 func can(ctx context.Context, dev bridge.Device, a Ability) bool {
 	switch a {
+	case Moves:
+		return carries(ctx, dev, func(m bridge.Mover, ch bridge.Channel) error { return m.SendChannel(ctx, ch) })
+	case Gifts:
+		return carries(ctx, dev, func(m bridge.Mover, _ bridge.Channel) error { return m.SendRegion(ctx, nil) })
 	case Names:
 		l, is := dev.(bridge.HostListener)
 		if !is {
@@ -113,6 +124,8 @@ func can(ctx context.Context, dev bridge.Device, a Ability) bool {
 	case Nodes:
 		n, is := dev.(bridge.FabricNode)
 		return is && n.Fabric() != nil
+	case Calls:
+		return calls(ctx, dev)
 	case Import:
 		_, is := dev.(bridge.Importer)
 		return is
@@ -121,4 +134,39 @@ func can(ctx context.Context, dev bridge.Device, a Ability) bool {
 		return is
 	}
 	return false
+}
+
+// calls reports whether an answer commits a question. It asks the loopback service.
+func calls(ctx context.Context, dev bridge.Device) bool {
+	ch, err := dev.Subscribe(ctx, abi.TargetLoopback)
+	if err != nil {
+		return false
+	}
+	c, is := ch.(bridge.Caller)
+	if is {
+		a, err := c.Call(ctx, nil, nil)
+		is = err == nil && !a.Message
+	}
+	return ch.Close() == nil && is
+}
+
+// carries reports whether channels of a device carry what send sends through one: then the channel itself,
+// or no region, is an argument that makes no sense.
+func carries(ctx context.Context, dev bridge.Device, send func(bridge.Mover, bridge.Channel) error) bool {
+	l, is := dev.(bridge.HostListener)
+	if !is {
+		return false
+	}
+	on, err := l.Listen(ctx, bridge.ListenOptions{})
+	if err != nil {
+		return false
+	}
+	defer on.Close()
+	ch, err := dev.Subscribe(ctx, on.Target())
+	if err != nil {
+		return false
+	}
+	defer ch.Close()
+	m, is := ch.(bridge.Mover)
+	return is && errors.Is(send(m, ch), bridge.ErrInvalid)
 }
