@@ -24,7 +24,7 @@ static void fence_work(struct work_struct *work)
 	/* Before processes end with their operations. */
 	bool again = epoch->lost && nfcm_requests_blame(epoch);
 
-	trace_nfcomms_epoch(epoch->dev->minor, epoch->layout.epoch, status);
+	trace_nfcomms_epoch(epoch, status);
 	nfcm_hw_quiesce(epoch->dev);
 	nfcm_watch_stop(epoch);
 	for (i = 0; i < epoch->mailboxes; i++) {
@@ -64,6 +64,7 @@ static struct nfcm_epoch *epoch_new(struct nfcm_dev *dev,
 	nfcm_epoch_lay(epoch);
 	for (i = 0; i < epoch->mailboxes; i++)
 		nfcm_mailbox_init(epoch, i);
+	trace_nfcomms_epoch(epoch, 0); /* before its first slot */
 	nfcm_hw_answer(epoch);
 	nfcm_watch_start(epoch);
 	rc = nfcm_control_open(epoch);
@@ -124,7 +125,6 @@ static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 		nfcm_dev_set_state(dev, NFCOMMS_STATE_LOST);
 	if (old)
 		nfcm_epoch_put(old);
-	trace_nfcomms_epoch(dev->minor, epoch->layout.epoch, 0);
 	return 0;
 }
 

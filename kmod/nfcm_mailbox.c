@@ -241,7 +241,6 @@ static void store(struct nfcm_mailbox *mailbox, u64 i,
 	u64 header = le64_to_cpu(slot->header);
 
 	lockdep_assert_held(&mailbox->lock);
-	trace_nfcomms_slot_out(mailbox, slot);
 	header |= nfcm_phase_bit(i, mailbox->shift) << NFC_HDR_PHASE_SHIFT;
 	/* memcpy_toio() may store four bytes at a time. */
 	__iowrite64_copy(to + offsetof(struct nfc_slot, payload), slot->payload,
@@ -257,6 +256,7 @@ bool nfcm_mailbox_put(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 	lockdep_assert_held(&mailbox->lock);
 	if (!has_room(mailbox, 1, room))
 		return false;
+	trace_nfcomms_slot_out(mailbox, slot);
 	store(mailbox, mailbox->tail, slot);
 	mailbox->tail++;
 	mailbox->published = true;
@@ -271,6 +271,8 @@ bool nfcm_mailbox_put_pair(struct nfcm_mailbox *mailbox,
 	lockdep_assert_held(&mailbox->lock);
 	if (!has_room(mailbox, 2, NFCM_ROOM_NORMAL))
 		return false;
+	trace_nfcomms_slot_out(mailbox, first);
+	trace_nfcomms_slot_out(mailbox, second);
 	store(mailbox, mailbox->tail + 1, second);
 	store(mailbox, mailbox->tail, first);
 	mailbox->tail += 2;

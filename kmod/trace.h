@@ -68,21 +68,25 @@ DECLARE_EVENT_CLASS(nfcomms_slot,
 	TP_STRUCT__entry(
 		__field(int, minor)
 		__field(u32, mailbox)
-		__field(u64, header)
-		__field(u64, first)
+		__array(u64, word, NFC_SLOT_SIZE / sizeof(u64))
 	),
 	TP_fast_assign(
+		int i;
+
 		__entry->minor = mailbox->epoch->dev->minor;
 		__entry->mailbox = mailbox->index;
-		__entry->header = le64_to_cpu(slot->header);
-		__entry->first = le64_to_cpu(slot->payload[0]);
+		__entry->word[0] = le64_to_cpu(slot->header);
+		for (i = 0; i < ARRAY_SIZE(slot->payload); i++)
+			__entry->word[i + 1] = le64_to_cpu(slot->payload[i]);
 	),
-	TP_printk("device=%d mailbox=%u channel=%llu type=%s length=%llu sequence=%llu payload0=%#llx",
+	TP_printk("device=%d mailbox=%u channel=%llu type=%s length=%llu sequence=%llu slot=%s",
 		  __entry->minor, __entry->mailbox,
-		  nfc_header_channel(__entry->header),
-		  nfcm_show_type(__entry->header),
-		  nfc_header_length(__entry->header),
-		  nfc_header_sequence(__entry->header), __entry->first)
+		  nfc_header_channel(__entry->word[0]),
+		  nfcm_show_type(__entry->word[0]),
+		  nfc_header_length(__entry->word[0]),
+		  nfc_header_sequence(__entry->word[0]),
+		  __print_array(__entry->word, NFC_SLOT_SIZE / sizeof(u64),
+				sizeof(u64)))
 );
 
 DEFINE_EVENT(nfcomms_slot, nfcomms_slot_out,
@@ -251,20 +255,32 @@ TRACE_EVENT(nfcomms_pin,
 );
 
 TRACE_EVENT(nfcomms_epoch,
-	TP_PROTO(int minor, u32 epoch, u32 down),
-	TP_ARGS(minor, epoch, down),
+	TP_PROTO(const struct nfcm_epoch *epoch, u32 down),
+	TP_ARGS(epoch, down),
 	TP_STRUCT__entry(
 		__field(int, minor)
 		__field(u32, epoch)
 		__field(u32, down)
+		__field(u32, channels)
+		__field(u32, mailboxes)
+		__field(u32, islands)
+		__field(u32, window)
+		__field(u64, limit)
 	),
 	TP_fast_assign(
-		__entry->minor = minor;
-		__entry->epoch = epoch;
+		__entry->minor = epoch->dev->minor;
+		__entry->epoch = epoch->layout.epoch;
 		__entry->down = down;
+		__entry->channels = epoch->layout.channels;
+		__entry->mailboxes = epoch->layout.mailboxes;
+		__entry->islands = epoch->layout.islands;
+		__entry->window = epoch->layout.window;
+		__entry->limit = epoch->layout.max_transfer;
 	),
-	TP_printk("device=%d epoch=%u down=%u", __entry->minor, __entry->epoch,
-		  __entry->down)
+	TP_printk("device=%d epoch=%u down=%u channels=%u mailboxes=%u islands=%u window=%u limit=%llu",
+		  __entry->minor, __entry->epoch, __entry->down,
+		  __entry->channels, __entry->mailboxes, __entry->islands,
+		  __entry->window, __entry->limit)
 );
 /* clang-format on */
 
