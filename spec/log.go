@@ -1,10 +1,12 @@
 package spec
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/wire"
@@ -56,41 +58,76 @@ func (l *Log) WriteTo(w io.Writer) (int64, error) {
 	return int64(8 * len(words)), binary.Write(w, binary.LittleEndian, words)
 }
 
-// ReadLog reads a file. It reads no further than its first words where these are wrong.
-func ReadLog(r io.Reader) (*Log, error) {
+// VerifyFile verifies a file as [Verify] does a log, and returns the number of its slots that it has
+// verified. It keeps few of them in memory, and reads no further than the first that is wrong.
+func VerifyFile(r io.Reader) (slots int, err error) {
+	f, l, err := openLog(r)
+	if err != nil {
+		return 0, err
+	}
+	v := newVerifier(l)
+	for {
+		rec, err := f.next()
+		if err == io.EOF {
+			return f.n, v.end()
+		}
+		if err == nil {
+			err = v.take(f.n-1, rec)
+		}
+		if err != nil {
+			return f.n - 1, err
+		}
+	}
+}
+
+// logFile reads the slots of a file.
+type logFile struct {
+	r    *bufio.Reader
+	n    int    // slots read
+	time uint64 // of the last one
+	room []Record
+}
+
+// openLog reads the first words of a file, and no further where these are wrong.
+func openLog(r io.Reader) (*logFile, *Log, error) {
+	f := &logFile{r: bufio.NewReaderSize(r, 8*logRecord<<10)}
 	var first [8 * logHeader]byte
-	_, short := io.ReadFull(r, first[:])
+	_, short := io.ReadFull(f.r, first[:])
 	if short != nil && short != io.EOF && short != io.ErrUnexpectedEOF {
-		return nil, short
+		return nil, nil, short
 	}
 	l, err := readHeader(&first, short != nil)
-	if err != nil {
+	return f, l, err
+}
+
+// next reads a slot; io.EOF if there is none.
+func (f *logFile) next() (*Record, error) {
+	var data [8 * logRecord]byte
+	switch _, err := io.ReadFull(f.r, data[:]); {
+	case err == io.ErrUnexpectedEOF:
+		return nil, fmt.Errorf("%w: cut short after %d slots", ErrLog, f.n)
+	case err != nil:
 		return nil, err
 	}
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, err
+	if len(f.room) == 0 {
+		f.room = make([]Record, 1<<10) // the verifier may keep one of them
 	}
-	if len(data)%(8*logRecord) != 0 {
-		return nil, fmt.Errorf("%w: cut short after %d slots", ErrLog, len(data)/(8*logRecord))
-	}
-	l.Records = make([]Record, len(data)/(8*logRecord))
+	rec := &f.room[0]
+	f.room = f.room[1:]
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(data[8*i:]) }
-	for i := range l.Records {
-		at, rec := i*logRecord, &l.Records[i]
-		rec.Time, rec.Mailbox, rec.Taken = word(at), uint32(word(at+1)), word(at+1)>>32 != 0
-		switch {
-		case word(at+1)>>33 != 0:
-			return nil, fmt.Errorf("%w: slot %d has reserved bits", ErrLog, i)
-		case i > 0 && rec.Time < l.Records[i-1].Time:
-			return nil, fmt.Errorf("%w: slot %d is older than the one before it", ErrLog, i)
-		}
-		rec.Slot.Header = word(at + 2)
-		for k := range rec.Slot.Payload {
-			rec.Slot.Payload[k] = word(at + 3 + k)
-		}
+	rec.Time, rec.Mailbox, rec.Taken = word(0), uint32(word(1)), word(1)>>32 != 0
+	switch {
+	case word(1)>>33 != 0:
+		return nil, fmt.Errorf("%w: slot %d has reserved bits", ErrLog, f.n)
+	case rec.Time < f.time:
+		return nil, fmt.Errorf("%w: slot %d is older than the one before it", ErrLog, f.n)
 	}
-	return l, nil
+	rec.Slot.Header = word(2)
+	for k := range rec.Slot.Payload {
+		rec.Slot.Payload[k] = word(3 + k)
+	}
+	f.n, f.time = f.n+1, rec.Time
+	return rec, nil
 }
 
 // readHeader reads what a file begins with, which may be short.
@@ -103,14 +140,24 @@ func readHeader(first *[8 * logHeader]byte, short bool) (*Log, error) {
 		return nil, fmt.Errorf("%w: cut short before its first slot", ErrLog)
 	case word(1) != logVersion:
 		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrLog, word(1), logVersion)
-	case word(2) == 0 || word(2) > abi.WindowMax:
-		return nil, fmt.Errorf("%w: a window of %d lists", ErrLog, word(2))
-	case word(4) == 0 || word(4) > abi.ChannelsMax:
-		return nil, fmt.Errorf("%w: a device of %d channels", ErrLog, word(4))
-	case word(6) == 0 || word(6) > word(5) || word(5) > abi.MailboxesMax || word(5)%word(6) != 0:
-		return nil, fmt.Errorf("%w: a device of %d mailboxes and %d islands", ErrLog, word(5), word(6))
+	case max(word(4), word(5), word(6)) > math.MaxUint32:
+		return nil, fmt.Errorf("%w: a device of %d channels, %d mailboxes and %d islands", ErrLog, word(4), word(5), word(6))
 	}
-	return &Log{
+	l := &Log{
 		Window: word(2), Limit: word(3), Channels: uint32(word(4)), Mailboxes: uint32(word(5)), Islands: uint32(word(6)),
-	}, nil
+	}
+	return l, l.check()
+}
+
+// check holds the bounds to those of the protocol.
+func (l *Log) check() error {
+	switch {
+	case l.Window == 0 || l.Window > wire.WindowMax:
+		return fmt.Errorf("%w: a window of %d lists", ErrLog, l.Window)
+	case l.Channels == 0 || l.Channels > abi.ChannelsMax:
+		return fmt.Errorf("%w: a device of %d channels", ErrLog, l.Channels)
+	case l.Islands == 0 || l.Islands > l.Mailboxes || l.Mailboxes > wire.MailboxesMax || l.Mailboxes%l.Islands != 0:
+		return fmt.Errorf("%w: a device of %d mailboxes and %d islands", ErrLog, l.Mailboxes, l.Islands)
+	}
+	return nil
 }

@@ -69,17 +69,30 @@ type place struct {
 	posted             uint64
 }
 
-// Verify accepts a log exactly if it is a path of the tables. Else the error is an *IllegalError.
+// Verify accepts a log exactly if it is a path of the tables. Else the error is an *IllegalError, or
+// [ErrLog] for bounds that no device has.
 func Verify(l *Log) error {
-	v := &verifier{
-		log: l, channels: map[uint32]*path{}, asked: map[uint32]uint32{}, pending: map[uint32]*path{},
-		early: map[uint32][]*early{},
+	if err := l.check(); err != nil {
+		return err
 	}
+	v := newVerifier(l)
 	for i := range l.Records {
 		if err := v.take(i, &l.Records[i]); err != nil {
 			return err
 		}
 	}
+	return v.end()
+}
+
+func newVerifier(l *Log) *verifier {
+	return &verifier{
+		log: l, channels: map[uint32]*path{}, asked: map[uint32]request{}, pending: map[uint32]*path{},
+		early: map[uint32][]*early{},
+	}
+}
+
+// end has the host look at all that it took.
+func (v *verifier) end() error {
 	for _, p := range v.pending {
 		if err := v.settle(p); err != nil {
 			return err

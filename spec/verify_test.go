@@ -3,6 +3,7 @@ package spec
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -184,9 +185,16 @@ func TestLogFile(t *testing.T) {
 	var file bytes.Buffer
 	_, err := l.WriteTo(&file)
 	require.NoError(t, err)
-	got, err := ReadLog(bytes.NewReader(file.Bytes()))
+	f, got, err := openLog(bytes.NewReader(file.Bytes()))
 	require.NoError(t, err)
+	for rec, err := f.next(); err != io.EOF; rec, err = f.next() {
+		require.NoError(t, err)
+		got.Records = append(got.Records, *rec)
+	}
 	require.Equal(t, l, got)
+	n, err := VerifyFile(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, len(l.Records), n)
 	change := func(at int, to byte) []byte {
 		data := bytes.Clone(file.Bytes())
 		data[at] = to
@@ -203,13 +211,20 @@ func TestLogFile(t *testing.T) {
 		"2 mailboxes and 3":       change(48, 3),
 		"reserved bits":           change(8*(logHeader+1)+7, 1),
 	} {
-		_, err := ReadLog(bytes.NewReader(data))
+		_, err := VerifyFile(bytes.NewReader(data))
 		require.ErrorIs(t, err, ErrLog)
 		require.ErrorContains(t, err, want)
 	}
 	require.False(t, errors.Is(Verify(l), ErrLog))
-	_, err = ReadLog(endless{})
+	_, err = VerifyFile(endless{})
 	require.ErrorContains(t, err, "does not begin like one")
+	var illegal *IllegalError
+	n, err = VerifyFile(io.MultiReader(bytes.NewReader(file.Bytes()), endless{}))
+	require.ErrorAs(t, err, &illegal)
+	require.Equal(t, len(l.Records), n)
+	n, err = VerifyFile(io.MultiReader(bytes.NewReader(file.Bytes()[:8*logHeader]), endless{}))
+	require.ErrorAs(t, err, &illegal)
+	require.Zero(t, n)
 }
 
 // BenchmarkVerify reports slots a second.
