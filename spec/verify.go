@@ -39,9 +39,21 @@ type verifier struct {
 	epoch    uint8
 	started  bool
 	channels map[uint32]*path
-	asked    map[uint32]uint32   // targets of OPEN, by request
+	asked    map[uint32]request  // OPEN without a reply, by number of the request
 	pending  map[uint32]*path    // by mailbox: the channel whose last slot may not have been looked at
 	early    map[uint32][]*early // by channel: slots before the reply that opens it
+}
+
+// earlyMax is how many slots of a channel a host keeps until the reply that opens it. One more is a fault.
+const earlyMax = 4
+
+// requestsMax is how many requests of channels may be without a reply. A host has one at a time.
+const requestsMax = 16
+
+// request is an OPEN that the host put.
+type request struct {
+	target uint32
+	id     uint64 // of its message
 }
 
 // early is a slot that arrived before its channel was open.
@@ -154,15 +166,37 @@ func (v *verifier) take(i int, r *Record) error {
 			p.at[k].waiting, p.at[k].index = r, i
 		}
 		v.pending[r.Mailbox] = p
+		// The device put it before what the host puts from here on, so that the host may look at once.
+		p.next = p.next[:0]
+		for k := range p.at {
+			p.next = looked(p.next, &p.at[k])
+		}
+		if len(p.next) == 0 {
+			return v.illegal(i, r, p, errTaken)
+		}
 	default:
 		if err := v.put(i, r, p); err != nil {
 			return err
 		}
 	}
-	if h.Channel() == 0 && h.Type() == abi.TypeDirect {
-		return v.control(i, r)
+	if h.Channel() == 0 {
+		return v.control(i, r, p)
 	}
 	return nil
+}
+
+// unask forgets the request whose message the device gave back or refused.
+func (v *verifier) unask(s *wire.Slot) {
+	direction := s.Note().Direction
+	if wire.Header(s.Header).Type() == wire.TypeError {
+		direction = s.Ack().Direction
+	}
+	for number, q := range v.asked {
+		if direction == uint32(abi.H2D) && q.id == s.Payload[0] {
+			delete(v.asked, number)
+			delete(v.early, q.target)
+		}
+	}
 }
 
 // mailbox returns the mailbox of a channel.
@@ -173,10 +207,13 @@ func (v *verifier) mailbox(channel uint32) uint32 {
 
 // stranger is a slot of the device for a channel that is not open, or not yet.
 func (v *verifier) stranger(i int, r *Record) error {
-	h := abi.Header(r.Slot.Header)
-	for _, target := range v.asked {
-		if target == h.Channel() {
-			v.early[target] = append(v.early[target], &early{i, r})
+	h := wire.Header(r.Slot.Header)
+	for _, q := range v.asked {
+		if q.target == h.Channel() {
+			if len(v.early[q.target]) == earlyMax {
+				return v.illegal(i, r, nil, fmt.Errorf("more than %d slots before the channel is open", earlyMax))
+			}
+			v.early[q.target] = append(v.early[q.target], &early{i, r})
 			return nil
 		}
 	}
@@ -188,19 +225,25 @@ func (v *verifier) stranger(i int, r *Record) error {
 }
 
 // control follows the requests that open channels.
-func (v *verifier) control(i int, r *Record) error {
+func (v *verifier) control(i int, r *Record, p *path) error {
 	c := r.Slot.Control()
-	switch {
-	case c.Op != uint16(abi.ControlOpen):
+	switch t := wire.Header(r.Slot.Header).Type(); {
+	case r.Taken && (t == wire.TypeWithdrawn || t == wire.TypeError):
+		v.unask(&r.Slot)
+	case t != wire.TypeDirect:
+	case c.Op != uint16(wire.ControlOpen):
 	case !r.Taken:
-		v.asked[c.Request] = uint32(c.A)
+		if len(v.asked) == requestsMax {
+			return v.illegal(i, r, p, fmt.Errorf("more than %d requests of channels without a reply", requestsMax))
+		}
+		v.asked[c.Request] = request{uint32(c.A), p.at[0].model.Half(abi.H2D).ID}
 	case c.Status == uint16(abi.OK):
-		target, ok := v.asked[c.Request]
+		q, ok := v.asked[c.Request]
 		if !ok {
 			return v.illegal(i, r, v.channels[0], fmt.Errorf("a reply that nobody asked for"))
 		}
-		p := v.open(target, c.A, c.B, c.C)
-		for _, e := range v.early[target] {
+		p := v.open(q.target, c.A, c.B, c.C)
+		for _, e := range v.early[q.target] {
 			for k := range p.at {
 				p.at[k].waiting, p.at[k].index = e.rec, e.index
 			}
@@ -210,7 +253,7 @@ func (v *verifier) control(i int, r *Record) error {
 		}
 		fallthrough
 	default:
-		delete(v.early, v.asked[c.Request])
+		delete(v.early, v.asked[c.Request].target)
 		delete(v.asked, c.Request)
 	}
 	return nil
@@ -402,17 +445,11 @@ func puts(m *talk.Model, s *wire.Slot) error {
 			return err
 		}
 	}
-	first := h.Type() == abi.TypeIndList && s.Gather().Number() == 0
-	if first {
-		m.Recut(d, s)
+	_, err := m.Put(s)
+	if err == nil && h.Type() == wire.TypeIndList {
+		err = m.Cut(d, s)
 	}
-	if _, err := m.Put(s); err != nil {
-		return err
-	}
-	if first {
-		m.Recut(d, s)
-	}
-	return nil
+	return err
 }
 
 // prune leaves out places that are there twice.

@@ -131,7 +131,7 @@ func seed(random *rand.Rand, l *Log, at int) bool {
 		r.Slot.Header = uint64(wire.MakeHeader(wire.TypeHello, abi.PayloadSize, h.Epoch(), h.Sequence(), h.Channel()))
 	case kind == 1 && r.Taken && h.Type() != wire.TypeClose: // what belongs to the future
 		id := r.Slot.Payload[0] + 9
-		if h.Type() == abi.TypeDirect {
+		if h.Type() == wire.TypeDirect || h.Type() == wire.TypeAnswer {
 			id = uint64(h.Sequence()) + 9
 		} else {
 			r.Slot.Payload[0] = id
@@ -140,7 +140,7 @@ func seed(random *rand.Rand, l *Log, at int) bool {
 	case kind == 2 && !r.Taken: // a FIN of nothing
 		r.Slot.Header = uint64(wire.MakeHeader(wire.TypeFin, abi.PayloadSize, h.Epoch(), 999, h.Channel()))
 		r.Slot.Payload = [7]uint64{999}
-	case kind == 3 && !r.Taken && h.Type() != abi.TypeDirect && h.Type() != abi.TypeIndList && h.Type() != abi.TypeClose:
+	case kind == 3 && !r.Taken && h.Type() != wire.TypeDirect && h.Type() != wire.TypeCall && h.Type() != wire.TypeIndList && h.Type() != wire.TypeClose:
 		r.Slot.Payload[0] += 5
 	default:
 		return false
@@ -159,6 +159,7 @@ func TestVerifyReordered(t *testing.T) {
 		{"message/one follows the other", 6, func(r []Record) []Record { return slices.Insert(r, 6, r[4]) }},
 		{"transfer_h2d/three lists in a wide window", 7, func(r []Record) []Record { r[7], r[8] = r[8], r[7]; return r }},
 		{"message/one follows the other", 5, func(r []Record) []Record { return slices.Delete(r, 5, 6) }},
+		{"message/one follows the other", 4, func(r []Record) []Record { r[4], r[5] = r[5], r[4]; return r }},
 		{"offer/one follows the other", 5, func(r []Record) []Record { return slices.Delete(r, 5, 6) }},
 		{"transfer_h2d/one list, to a target that waits", 6, func(r []Record) []Record { return slices.Delete(r, 6, 7) }},
 	} {
@@ -169,6 +170,98 @@ func TestVerifyReordered(t *testing.T) {
 		require.Equal(t, c.at, illegal.Index, "%s: %v", c.name, illegal)
 		require.NotEmpty(t, illegal.Allowed, "%v", illegal)
 	}
+}
+
+// TestVerifyEarly: a host keeps four slots of a channel until the reply that opens it.
+func TestVerifyEarly(t *testing.T) {
+	message := record(true, wire.Slot{Header: uint64(wire.MakeHeader(wire.TypeDirect, 0, talk.Epoch, 1, 0))}, talk.Channel)
+	l := &Log{Window: 4, Limit: 1 << 20, Channels: 64, Mailboxes: 2, Islands: 1}
+	l.Records = append(opened(&talk.Open{Next: [2]uint64{1, 1}}, talk.Channel)[:2], slices.Repeat([]Record{message}, 4)...)
+	require.NoError(t, Verify(l))
+	l.Records = append(l.Records, message)
+	var illegal *IllegalError
+	require.ErrorAs(t, Verify(l), &illegal)
+	require.Equal(t, 2+4, illegal.Index, "%v", illegal)
+}
+
+// TestVerifyRequests: a log has 16 requests of channels without a reply at a time. A request that the host
+// took back is none of them.
+func TestVerifyRequests(t *testing.T) {
+	slot := func(kind wire.Type, id int, fill func(s *wire.Slot)) wire.Slot {
+		s := wire.Slot{Header: uint64(wire.MakeHeader(kind, abi.PayloadSize, talk.Epoch, uint16(id), 0))}
+		fill(&s)
+		return s
+	}
+	requests := func(n int, back bool) *Log {
+		l := &Log{Window: 4, Limit: 1 << 20, Channels: 64, Mailboxes: 2, Islands: 1}
+		for id := 1; id <= n; id++ {
+			l.Records = append(l.Records, Record{Slot: slot(wire.TypeDirect, id, func(s *wire.Slot) {
+				*s.Control() = wire.Control{Op: uint16(wire.ControlOpen), Request: uint32(id), A: 2}
+			})})
+			if back {
+				note := wire.Note{Transaction: uint64(id), Direction: uint32(abi.H2D)}
+				l.Records = append(l.Records,
+					Record{Slot: slot(wire.TypeWithdraw, id, func(s *wire.Slot) { *s.Note() = note })},
+					Record{Taken: true, Slot: slot(wire.TypeWithdrawn, id, func(s *wire.Slot) { *s.Note() = note })})
+				continue
+			}
+			l.Records = append(l.Records, Record{Taken: true, Slot: slot(wire.TypeAck, id, func(s *wire.Slot) {
+				*s.Ack() = wire.Ack{Transaction: uint64(id), State: wire.StateConsumed}
+			})})
+		}
+		return l
+	}
+	require.NoError(t, Verify(requests(100, true)))
+	require.NoError(t, Verify(requests(16, false)))
+	var illegal *IllegalError
+	require.ErrorAs(t, Verify(requests(17, false)), &illegal)
+	require.Equal(t, 2*16, illegal.Index)
+	require.ErrorContains(t, illegal, "more than 16 requests of channels without a reply")
+}
+
+// TestVerifyCuts: the kernel module cuts a buffer as its pages lie, so that each list may have another
+// number of bytes. Bytes behind the lists that were put are refused, as is a list without bytes.
+func TestVerifyCuts(t *testing.T) {
+	o := talk.Open{Next: [2]uint64{1, 1}, Generation: 3}
+	begin := wire.Slot{Header: uint64(wire.MakeHeader(wire.TypeIndBegin, abi.PayloadSize, talk.Epoch, 1, 0))}
+	begin.Begin().Transaction, begin.Begin().Size = 1, 50_000
+	list := func(k int, rest uint64) Record {
+		s := wire.Slot{Header: uint64(wire.MakeHeader(wire.TypeIndList, 1|wire.ListRuns, talk.Epoch, 1, 0))}
+		s.Gather().Tail = wire.MakeTail(rest, uint16(k))
+		return record(false, s, talk.Channel)
+	}
+	ack := func(kind wire.Type, state wire.State, lists uint32, processed uint64) Record {
+		s := wire.Slot{Header: uint64(wire.MakeHeader(kind, abi.PayloadSize, talk.Epoch, 1, 0))}
+		*s.Ack() = wire.Ack{Transaction: 1, State: state, Lists: lists, Processed: processed, Outstanding: 50_000 - processed}
+		return record(true, s, talk.Channel)
+	}
+	ready, moving := ack(wire.TypeAck, wire.StateReady, 0, 0), ack(wire.TypeAck, wire.StateMoving, 1, 4000)
+	done := ack(wire.TypeDone, wire.StateDone, 3, 50_000)
+	for _, c := range []struct {
+		records []Record
+		illegal int // -1: none
+	}{
+		{[]Record{list(0, 46_000), ready, moving, list(1, 45_999), list(2, 0), done}, -1},
+		{[]Record{list(0, 46_000), ready, ack(wire.TypeAck, wire.StateMoving, 1, 4001)}, 2},
+		{[]Record{list(0, 46_000), ready, moving, list(1, 45_999), done}, 4},
+		{[]Record{list(0, 50_000), ready}, 0},
+	} {
+		head := append(opened(&o, talk.Channel), record(false, begin, talk.Channel))
+		l := &Log{Window: 4, Limit: 1 << 20, Channels: 64, Mailboxes: 2, Islands: 1, Records: append(head, c.records...)}
+		err := Verify(l)
+		if c.illegal < 0 {
+			require.NoError(t, err)
+			continue
+		}
+		var illegal *IllegalError
+		require.ErrorAs(t, err, &illegal)
+		require.Equal(t, len(head)+c.illegal, illegal.Index, "%v", err)
+	}
+}
+
+// TestVerifyBounds: a log of a device that cannot be is an error of its own.
+func TestVerifyBounds(t *testing.T) {
+	require.ErrorIs(t, Verify(&Log{Records: make([]Record, 1)}), ErrLog)
 }
 
 // endless is a file of zeros without an end.

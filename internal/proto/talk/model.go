@@ -2,6 +2,7 @@ package talk
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/proto"
@@ -16,7 +17,8 @@ type Model struct {
 	open    Open
 	half    [2]proto.Half
 	ledger  [2]proto.Ledger
-	offered uint64 // bytes of the device's offer
+	offered uint64    // bytes of the device's offer
+	given   [2]uint64 // bytes up to the end of the last list, by Cut
 	shut    [2]bool
 	layout  proto.Layout
 }
@@ -130,7 +132,7 @@ func (m *Model) hint(t wire.Type, d abi.Direction, id uint64) (uint64, error) {
 func (m *Model) begin(d abi.Direction, size uint64) error {
 	err := m.act(d, proto.PutTransfer)
 	if err == nil {
-		m.ledger[d] = proto.NewLedger(m.open.split(size), m.open.Window, d == abi.D2H)
+		m.ledger[d], m.given[d] = proto.NewLedger(m.open.split(size), m.open.Window, d == abi.D2H), 0
 	}
 	return err
 }
@@ -256,23 +258,26 @@ func (m *Model) Over() bool { return m.shut[abi.H2D] && m.shut[abi.D2H] }
 
 // Equal reports whether two models that follow one channel are in the same state.
 func (m *Model) Equal(other *Model) bool {
-	return m.half == other.half && m.ledger == other.ledger && m.offered == other.offered && m.shut == other.shut
+	return m.half == other.half && m.ledger == other.ledger && m.offered == other.offered && m.given == other.given && m.shut == other.shut
 }
 
-// Recut takes the place of the buffer of a half's transfer from its list 0, where conversations have
-// it at [Address].
-func (m *Model) Recut(d abi.Direction, s *abi.Slot) {
-	l, g := &m.ledger[d], s.Gather()
-	if m.state(d) != proto.StateMoving || l.Acked != 0 || l.Processed != 0 {
-		return
+// Cut takes the bytes up to the end of a list that was put from the list itself. Conversations compute
+// them from the buffer's place; a host may cut a buffer in other places, as its pages lie.
+func (m *Model) Cut(d abi.Direction, s *wire.Slot) error {
+	l, rest := &m.ledger[d], s.Gather().Outstanding()
+	end := l.Cut.Size - rest
+	switch {
+	case rest >= l.Cut.Size:
+		return fmt.Errorf("list %d leaves %d of %d bytes", s.Gather().Number(), rest, l.Cut.Size)
+	case end <= m.given[d]: // put again
+		return nil
 	}
-	cut := proto.Split{Address: g.Entry[0].Address(), Size: l.Cut.Size, Runs: abi.Header(s.Header).Length()&abi.ListRuns != 0,
-		Sum: abi.Header(s.Header).Length()&abi.ListSum != 0}
-	if cut.Runs {
-		cut.Address = g.Entry[0].RunAddress()
+	// As if lists had the same length: up to this one these have as many bytes.
+	list := (end + l.Sent - 1) / l.Sent
+	l.Cut = proto.Split{Address: min(l.Sent*list-end, abi.PageSize-1), Size: l.Cut.Size, Runs: true, Most: list}
+	m.given[d], l.Lists = end, math.MaxUint64
+	if rest == 0 {
+		l.Lists = l.Sent
 	}
-	if rest := g.Outstanding(); rest > 0 && rest < cut.Size {
-		cut.Most = cut.Address%abi.PageSize + cut.Size - rest
-	}
-	l.Cut, l.Lists = cut, cut.Lists()
+	return nil
 }
