@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,12 +29,36 @@ func TestVerify(t *testing.T) {
 		exit       int
 	}{
 		{legal, "1 slots, all legal\n", exitOK},
-		{illegal, "slot 1 of 2 is illegal: h2d: no put message while offered\n", exitUnhealthy},
+		{illegal, "slot 1 is illegal: h2d: no put message while offered\n", exitUnhealthy},
 		{foreign, "not a log of slots: it does not begin like one", exitUsage},
 		{foreign + ".not", "no such file", exitUsage},
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), []string{"verify", c.file}, streams{nil, &out, &errs}, func(string) string { return "" })
+		require.Equal(t, c.exit, code, "%s%s", &out, &errs)
+		require.Contains(t, out.String()+errs.String(), c.says)
+	}
+}
+
+// TestVerifyTrace: a trace of the kernel module, one that lacks a slot, one that lost events, and none.
+func TestVerifyTrace(t *testing.T) {
+	text, err := os.ReadFile("../../internal/slottrace/testdata/dev.trace")
+	require.NoError(t, err)
+	list := strings.SplitAfter(string(text), "\n")
+	for _, c := range []struct {
+		lines []string
+		says  string
+		exit  int
+	}{
+		{list, "124 slots, all legal\n", exitOK},
+		{append(list[:6:6], list[5:]...), "line 7, slot 1 of an epoch of device 1, is illegal: h2d: no put message while offered\n", exitUnhealthy},
+		{list[5:], "incomplete: ", exitUnhealthy},
+		{list[:4], "not a trace of slots: it has none of", exitUsage},
+	} {
+		name := filepath.Join(t.TempDir(), "trace")
+		require.NoError(t, os.WriteFile(name, []byte(strings.Join(c.lines, "")), 0o600))
+		var out, errs bytes.Buffer
+		code := run(t.Context(), []string{"verify", "--trace", name}, streams{nil, &out, &errs}, func(string) string { return "" })
 		require.Equal(t, c.exit, code, "%s%s", &out, &errs)
 		require.Contains(t, out.String()+errs.String(), c.says)
 	}
