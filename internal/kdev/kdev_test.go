@@ -34,4 +34,9 @@ func opener(t *testing.T) bridgetest.OpenFunc {
 }
 
 // TestConformance runs every rule of the contract.
-func TestConformance(t *testing.T) { bridgetest.Run(t, opener(t)) }
+func TestConformance(t *testing.T) {
+	if *devices != "" {
+		traced(t)
+	}
+	bridgetest.Run(t, opener(t))
+}
