@@ -259,6 +259,8 @@ void nfcm_dev_init(struct nfcm_dev *dev)
 	mutex_init(&dev->epoch_mutex);
 	spin_lock_init(&dev->epoch_lock);
 	INIT_LIST_HEAD(&dev->files);
+	spin_lock_init(&dev->imports_lock);
+	INIT_LIST_HEAD(&dev->imports);
 	INIT_DELAYED_WORK(&dev->recover, recover);
 	dev->state = NFCOMMS_STATE_RESETTING;
 	dev->limits = (struct nfcm_limits){

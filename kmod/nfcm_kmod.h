@@ -4,9 +4,11 @@
  *
  *	order	lock			guards
  *	1	nfcm_dev.epoch_mutex	start and end of an epoch
+ *	1	nfcm_import.lock	its attachment; the exporter's locks are below
  *	2	nfcm_mailbox.lock	the rings of a mailbox, and every channel
  *					and operation that belongs to it
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
+ *	leaf	nfcm_dev.imports_lock	nfcm_dev.imports, references to them
  *	leaf	nfcm_file.regions	the file's regions; also below epoch_lock
  *	leaf	nfcm_file.lock		completions; also below epoch_lock
  *	leaf	nfcm_file.event_lock	its eventfd; also below epoch_lock
@@ -303,6 +305,8 @@ struct nfcm_dev {
 	atomic64_t count[NFCM_COUNTERS];
 	struct dentry *debugfs;
 	struct list_head files; /* open files */
+	spinlock_t imports_lock;
+	struct list_head imports; /* dma-bufs that are mapped */
 };
 
 /* A process that a file started. */

@@ -133,8 +133,8 @@ static void undo_parts(struct nfcm_map *m)
 /* Release all that was mapped. */
 void nfcm_map_undo(struct nfcm_map *m)
 {
-	if (m->import.buffer)
-		nfcm_import_close(&m->import, m->way);
+	if (m->import)
+		nfcm_import_close(m->import);
 	undo_parts(m);
 	kvfree(m->part);
 	kvfree(m->piece);
@@ -168,7 +168,7 @@ static void note_pieces(struct nfcm_map *m, struct sg_table *sgt, u64 skip,
 		at += n;
 		m->piece[m->pieces].address = sg_dma_address(sg) + before;
 		m->piece[m->pieces++].end = at;
-		m->sync |= !m->import.buffer &&
+		m->sync |= !m->import &&
 			   dma_need_sync(m->dma, sg_dma_address(sg));
 	}
 }
@@ -243,14 +243,18 @@ int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
 }
 
 /* Attach and map a dma-buf. */
-int nfcm_map_import(struct nfcm_map *m, const struct nfcomms_register *in)
+int nfcm_map_import(struct nfcm_map *m, struct nfcm_dev *dev,
+		    const struct nfcomms_register *in)
 {
-	int rc = nfcm_import_open(&m->import, m->dma, in, m->way);
+	struct nfcm_import *import = nfcm_import_open(dev, in, m->way);
+	int rc;
 
-	if (!rc)
-		rc = piece_alloc(m, m->import.sgt->nents);
+	if (IS_ERR(import))
+		return PTR_ERR(import);
+	m->import = import;
+	rc = piece_alloc(m, import->sgt->nents);
 	if (rc)
 		return rc;
-	note_pieces(m, m->import.sgt, in->offset, in->length);
+	note_pieces(m, import->sgt, in->offset, in->length);
 	return noted(m, in->length);
 }

@@ -5,6 +5,7 @@
 
 #include <linux/dma-direction.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
@@ -20,6 +21,7 @@ enum {
 
 struct dma_buf;
 struct dma_buf_attachment;
+struct nfcm_dev;
 struct nfcm_file;
 struct nfcm_op;
 struct nfcm_region;
@@ -101,7 +103,13 @@ struct nfcm_user {
 
 /* A dma-buf that is mapped for a device one way, for the regions that import it. */
 struct nfcm_import {
-	struct dma_buf *buffer; /* NULL: there is none */
+	struct list_head node; /* in dev->imports, while there are references */
+	u32 refs; /* under dev->imports_lock, as node */
+	struct nfcm_dev *dev;
+	struct dma_buf *buffer;
+	enum dma_data_direction way;
+	struct mutex lock; /* guards the rest; it stays while there are regions */
+	u32 regions;
 	struct dma_buf_attachment *attachment;
 	struct sg_table *sgt;
 };
@@ -113,7 +121,7 @@ struct nfcm_map {
 	struct device *dma;
 	enum dma_data_direction way;
 	bool sync; /* the device reads and writes copies */
-	struct nfcm_import import; /* or pages, … */
+	struct nfcm_import *import; /* or pages, … */
 	struct sg_table *part; /* … in so many mappings */
 	u32 parts;
 	struct nfcm_piece *piece; /* in the order of its bytes */
@@ -199,14 +207,15 @@ int nfcm_map_dma(struct device *dma, struct sg_table *sgt,
 void nfcm_unmap_dma(struct device *dma, struct sg_table *sgt,
 		    enum dma_data_direction way);
 int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end);
-int nfcm_map_import(struct nfcm_map *m, const struct nfcomms_register *in);
+int nfcm_map_import(struct nfcm_map *m, struct nfcm_dev *dev,
+		    const struct nfcomms_register *in);
 void nfcm_map_undo(struct nfcm_map *m);
 bool nfcm_map_cut(const struct nfcm_map *m, struct nfcm_cut *c, u64 at);
 void nfcm_map_sync(const struct nfcm_map *m, u64 at, u64 length,
 		   bool for_device);
-int nfcm_import_open(struct nfcm_import *import, struct device *dma,
-		     const struct nfcomms_register *in,
-		     enum dma_data_direction way);
-void nfcm_import_close(struct nfcm_import *import, enum dma_data_direction way);
+struct nfcm_import *nfcm_import_open(struct nfcm_dev *dev,
+				     const struct nfcomms_register *in,
+				     enum dma_data_direction way);
+void nfcm_import_close(struct nfcm_import *import);
 
 #endif /* NFCM_MEMORY_H */

@@ -302,7 +302,7 @@ static int prepare(struct nfcm_region *r, const struct nfcomms_register *in)
 	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
 	if (READ_ONCE(dev->removed))
 		return -ENODEV;
-	return imports ? nfcm_map_import(&r->map, in) :
+	return imports ? nfcm_map_import(&r->map, dev, in) :
 			 nfcm_map_pages(&r->map, r->pages, r->start,
 					r->start + r->size);
 }
