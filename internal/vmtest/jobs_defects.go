@@ -109,6 +109,10 @@ var defects = []defect{
 		binary: "failnth", wants: `pinned\(\) == 0|pages still pinned`,
 	},
 	{
+		name: "import-attached-anew", about: "each import of a dma-buf is attached and mapped for itself", group: inDefects, kernel: "debug",
+		binary: "dmabuf", args: []string{"-n", "one_attachment"}, wants: `exceeded 7 overlapping mappings`,
+	},
+	{
 		name: "leaked-memory", about: "the list of pages is never freed", group: inDefects, kernel: "debug", leaks: true,
 		binary: "memory", args: []string{"-n", "any_start_and_length"}, wants: `unreferenced object`,
 	},

@@ -18,6 +18,7 @@
 enum {
 	PAGE = NFC_PAGE_SIZE,
 	SIZE = BUFFER_SIZE,
+	IMPORTS = 16, /* more than the DMA debugging lets a page be mapped */
 	DMA_BUF = NFCOMMS_REGION_DMA_BUF,
 };
 
@@ -131,6 +132,77 @@ CASE(its_descriptor_is_closed)
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
 	CHECK_EQ(unregister(fd, name), 0);
 	close(fd);
+	check_pins();
+	check_device();
+}
+
+/* How many attachments all dma-bufs have. */
+static int attached(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/dma_buf/bufinfo", "re");
+	char line[256];
+	int sum = 0, n;
+
+	if (!CHECK(f))
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (strstr(line, " devices attached") &&
+		    sscanf(line, "Total %d", &n) == 1)
+			sum += n;
+	fclose(f);
+	return sum;
+}
+
+/* A file's regions of it end behind what uses them. */
+static void await_attached(int want)
+{
+	uint64_t start = now_ns();
+
+	while (attached() != want)
+		if (!CHECK(now_ns() - start < PATIENCE_MS * 1000000ull))
+			return;
+}
+
+/* One attachment and one mapping serve all regions of a device, of any file. */
+CASE(one_attachment_for_all_regions)
+{
+	int fd = fresh(), other = client();
+	uint32_t loop = program(fd, "loopback"), ch = program(other, "hold");
+	struct buffer b = buffer_new();
+	uint8_t *name = name_for(IMPORTS * SIZE), *q = pages(SIZE, 2);
+	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, ch, name, SIZE);
+	struct nfcomms_completion c = { .status = 0 };
+
+	for (int i = 0; i < IMPORTS; i++)
+		CHECK_EQ(import(i % 2 ? fd : other, name + i * SIZE, SIZE, b.fd,
+				0, 0),
+			 0);
+	CHECK_EQ(attached(), 1);
+	for (int i = 1; i < IMPORTS; i += 2) {
+		b.p[i] = (uint8_t)(100 + i);
+		CHECK_EQ(send_at(fd, loop, name + i * SIZE, SIZE).status,
+			 NFC_OK);
+		CHECK_EQ(receive_at(fd, loop, q, SIZE).status, NFC_OK);
+		CHECK(!memcmp(q, b.p, SIZE));
+	}
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, NFCOMMS_REGION_READ_ONLY), 0);
+	CHECK_EQ(attached(), 2); /* the device may not write by this one */
+	CHECK_EQ(receive_at(fd, loop, name, PAGE).error, EACCES);
+	by_handle(other, &op);
+	CHECK_EQ(submit(other, &op, 1), 1);
+	for (int i = 2; i < IMPORTS; i += 2)
+		CHECK_EQ(unregister(other, name + i * SIZE), 0);
+	close(fd);
+	await_attached(1); /* for the transfer */
+	CHECK_EQ(cancel(other, taken_id()), 0);
+	CHECK(reap(other, &c));
+	CHECK_EQ(c.status, NFC_EWITHDRAWN);
+	CHECK_EQ(unregister(other, name), 0);
+	CHECK_EQ(attached(), 0);
+	close(other);
+	buffer_free(&b);
+	free_pages(name, IMPORTS * SIZE);
+	free_pages(q, SIZE);
 	check_pins();
 	check_device();
 }
