@@ -7,6 +7,7 @@
 
 #include <linux/dim.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
 #include <linux/eventfd.h>
 #include <linux/pagemap.h>
 #include <linux/version.h>
@@ -58,6 +59,20 @@ static inline void nfcm_net_dim(struct dim *dim, const struct dim_sample *now)
 #define NFCM_IMPORT_NS(name) MODULE_IMPORT_NS(name)
 #else
 #define NFCM_IMPORT_NS(name) MODULE_IMPORT_NS(#name)
+#endif
+
+/*
+ * Mappings may have lines of a cache in common. Before a driver could say so, DMA
+ * debugging counted those of a line by which a device may write, and warned of the ninth.
+ */
+#ifdef DMA_ATTR_DEBUGGING_IGNORE_CACHELINES
+#define NFCM_DMA_ATTRS \
+	(DMA_ATTR_SKIP_CPU_SYNC | DMA_ATTR_DEBUGGING_IGNORE_CACHELINES)
+#else
+#define NFCM_DMA_ATTRS DMA_ATTR_SKIP_CPU_SYNC
+#ifdef CONFIG_DMA_API_DEBUG
+#define NFCM_LINES_ARE_COUNTED
+#endif
 #endif
 
 /*

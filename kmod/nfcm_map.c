@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "nfcm_compat.h"
 #include "nfcm_kmod.h"
 
 /* Bytes that are contiguous for the device. */
@@ -101,22 +102,105 @@ int nfcm_map_table(struct device *dma, struct sg_table *sgt, struct page **pages
 						 GFP_KERNEL_ACCOUNT);
 }
 
+#ifdef NFCM_LINES_ARE_COUNTED
+enum {
+	LINE_MAPPINGS = 6, /* of the eight that may be counted, also by other drivers */
+};
+
 /*
- * Map and unmap. Two mappings may have a page, or a line of a cache: of transfers and
- * regions that one client makes. The kernel allows that where the driver itself makes
- * the one side see what the other wrote, which is done for each transfer.
+ * How many mappings of all devices, by which these may write, begin in a line of a
+ * cache; by the line's number. Its lock guards it.
+ */
+static DEFINE_XARRAY(lines);
+
+/* One mapping more or less; -EBUSY: there are as many as may be. It may sleep. */
+static int line_add(struct scatterlist *sg, int n)
+{
+	XA_STATE(xas, &lines, sg_phys(sg) >> L1_CACHE_SHIFT);
+	int rc;
+
+	do {
+		unsigned long count;
+		void *old;
+
+		xas_lock(&xas);
+		old = xas_load(&xas);
+		count = (old ? xa_to_value(old) : 0) + n;
+		rc = count > LINE_MAPPINGS ? -EBUSY : 0;
+		if (!rc)
+			xas_store(&xas, count ? xa_mk_value(count) : NULL);
+		xas_unlock(&xas);
+	} while (xas_nomem(&xas, GFP_KERNEL));
+	return rc ?: xas_error(&xas);
+}
+
+/* Undo lines_take() of the first so many entries. */
+static void lines_give_back(struct sg_table *sgt, unsigned int n,
+			    enum dma_data_direction way)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (way == DMA_TO_DEVICE)
+		return;
+	for_each_sg(sgt->sgl, sg, n, i)
+		WARN_ON_ONCE(line_add(sg, -1));
+}
+
+/*
+ * Count what is about to be mapped, as DMA debugging does: each entry by its first
+ * byte. A user whom nobody counts could have the kernel warn. All, or none and -EBUSY.
+ */
+static int lines_take(struct sg_table *sgt, enum dma_data_direction way)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+	int rc;
+
+	if (way == DMA_TO_DEVICE) /* nobody counts these */
+		return 0;
+	for_each_sgtable_sg(sgt, sg, i) {
+		rc = line_add(sg, 1);
+		if (rc) {
+			lines_give_back(sgt, i, way);
+			return rc;
+		}
+	}
+	return 0;
+}
+#endif
+
+/*
+ * Map pages of clients. Mappings may have a page, or a line of a cache, in common: of
+ * transfers and regions of any clients. The kernel allows that where the driver itself
+ * makes the one side see what the other wrote, which is done for each transfer. -EBUSY:
+ * the kernel's debugging could not count one more. The caller holds the pages; no locks.
  */
 int nfcm_map_dma(struct device *dma, struct sg_table *sgt,
 		 enum dma_data_direction way)
 {
-	return dma_map_sgtable(dma, sgt, way, DMA_ATTR_SKIP_CPU_SYNC);
+#ifndef NFCM_LINES_ARE_COUNTED
+	return dma_map_sgtable(dma, sgt, way, NFCM_DMA_ATTRS);
+#else
+	int rc = lines_take(sgt, way);
+
+	if (rc)
+		return rc;
+	rc = dma_map_sgtable(dma, sgt, way, NFCM_DMA_ATTRS);
+	if (rc)
+		lines_give_back(sgt, sgt->orig_nents, way);
+	return rc;
+#endif
 }
 
 /* Take a mapping of nfcm_map_dma() off the bus. The caller has ended what uses it; no lock. */
 void nfcm_unmap_dma(struct device *dma, struct sg_table *sgt,
 		    enum dma_data_direction way)
 {
-	dma_unmap_sgtable(dma, sgt, way, DMA_ATTR_SKIP_CPU_SYNC);
+	dma_unmap_sgtable(dma, sgt, way, NFCM_DMA_ATTRS);
+#ifdef NFCM_LINES_ARE_COUNTED
+	lines_give_back(sgt, sgt->orig_nents, way);
+#endif
 }
 
 static void undo_parts(struct nfcm_map *m)

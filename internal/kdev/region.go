@@ -57,6 +57,8 @@ func (d *Device) registerErr(u *uapi.Register, errno syscall.Errno) error {
 		return d.limitErr(u.Length, errno)
 	case syscall.ENOSPC:
 		return fmt.Errorf("%w: too many regions of one user: %w", bridge.ErrNoMemory, errno)
+	case syscall.EBUSY:
+		return fmt.Errorf("%w: the kernel debugs DMA, and counts no more mappings of this memory: %w", bridge.ErrBusy, errno)
 	case syscall.EINVAL, syscall.EBADF:
 		if u.Flags&uapi.RegionDMABuf != 0 {
 			return fmt.Errorf("descriptor %d is no dma-buf: %w: %w", u.FD, bridge.ErrInvalid, errno)

@@ -91,6 +91,7 @@ func TestRegisterRefused(t *testing.T) {
 		syscall.EFAULT: bridge.ErrDMA, syscall.EIO: bridge.ErrDMA,
 		syscall.ENOSPC: bridge.ErrNoMemory, syscall.ENOMEM: bridge.ErrNoMemory,
 		syscall.ENODEV: bridge.ErrDeviceLost, syscall.EINVAL: bridge.ErrInvalid, syscall.EACCES: bridge.ErrInvalid,
+		syscall.EBUSY: bridge.ErrBusy,
 	} {
 		r.answer = errno
 		_, err := dev.Alloc(1 << 21)

@@ -251,7 +251,8 @@ NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
  * -ENOMEM: more than may be locked (ulimit -l). -ENOSPC: 1,024 of this device are
  * there, or 8,192 of this user. -EFAULT: not all of it is memory that can be written.
  * -EIO: it cannot be mapped for the device. -EINVAL: no bytes, or more than 2^36.
- * -ENOTTY: the kernel module is older.
+ * -ENOTTY: the kernel module is older. -EBUSY: a kernel that debugs DMA counts no more
+ * mappings of this memory.
  */
 NFCOMMS_API int nfcomms_register(struct nfcomms_dev *dev, void *data,
 				 uint64_t size, uint32_t *region);

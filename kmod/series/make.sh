@@ -23,7 +23,9 @@ resolve() {
 	function known(line) {
 		if (line ~ /KERNEL_VERSION\(.*> LINUX_VERSION_CODE/)
 			return "no"
-		return line ~ /^#ifdef (__KERNEL__|NFCM_ATTACHMENTS_UNLOCKED)$/ ? "yes" : ""
+		if (line ~ /^#ifdef NFCM_LINES_ARE_COUNTED$/)
+			return "no"
+		return line ~ /^#(ifdef (__KERNEL__|NFCM_ATTACHMENTS_UNLOCKED|DMA_ATTR_DEBUGGING_IGNORE_CACHELINES)|ifndef NFCM_LINES_ARE_COUNTED)$/ ? "yes" : ""
 	}
 	/^#if/ { state[++depth] = known($0); if (state[depth] != "") next }
 	/^#elif/ && known($0) == "no" { hidden[depth] = 1; next }
@@ -37,7 +39,7 @@ resolve() {
 			if (state[i] == "no" || hidden[i])
 				next
 		print
-	}' | sed -e 's,"uapi/\(nfcomms[a-z_]*\.h\)",<uapi/misc/\1>,' -e 's,"nfc_abi\.h",<uapi/misc/nfc_abi.h>,' \
+	}' | cat -s | sed -e 's,"uapi/\(nfcomms[a-z_]*\.h\)",<uapi/misc/\1>,' -e 's,"nfc_abi\.h",<uapi/misc/nfc_abi.h>,' \
 		-e '/linux\/version\.h/d' -e 's,firmware/nfc_abi\.h,nfc_abi.h,'
 }
 

@@ -13,6 +13,7 @@ tree=$out/tree driver=drivers/misc/nfcomms
 export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME:-A Test} GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL:-test@localhost}
 export GIT_COMMITTER_NAME=$GIT_AUTHOR_NAME GIT_COMMITTER_EMAIL=$GIT_AUTHOR_EMAIL
 bad=0
+mkdir -p "$(dirname "$out")"
 
 # same WHAT ONE OTHER: two lists are alike.
 same() {

@@ -341,8 +341,8 @@ enum nfcomms_completion_flags {
  *	another epoch), EFAULT, EIO (a page cannot be mapped for the device), ENOENT
  *	(no region has this handle, or it was revoked), ERANGE (not all bytes are in
  *	it), EACCES (it is only read), ENOMEM (over the limit of locked memory: see
- *	@limit)
- * @length: bytes received; NEXT: bytes offered
+ *	@limit), EBUSY (a kernel that debugs DMA counts no more mappings of the memory)
+ * @length: bytes received or answered; NEXT: bytes offered
  * @processed: bytes moved when a transfer failed
  * @outstanding: bytes that were still to move
  * @peer_size: bytes that the device offers or takes, where they are others than @length
