@@ -171,6 +171,7 @@ var programs = map[string]program{
 	"eager":    clientTest("eager"),
 	"region":   clientTest("region"),
 	"revoke":   clientTest("revoke"),
+	"lines":    clientTest("lines"),
 	"dmabuf":   clientTest("dmabuf"),
 	"kept":     clientTest("kept"),
 	"signal":   clientTest("signal", "2000"),
