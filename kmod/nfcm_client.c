@@ -22,6 +22,7 @@ static void file_free(struct kref *ref)
 	nfcm_assert_left(&file->processes);
 	xa_destroy(&file->channels);
 	WARN_ON_ONCE(!xa_empty(&file->regions.handles));
+	xa_erase(&file->ops, file->kept);
 	WARN_ON_ONCE(!xa_empty(&file->ops));
 	nfcm_user_put(file->user);
 	put_device(&file->dev->dev);
@@ -219,6 +220,24 @@ static int count_op(struct nfcm_file *file, struct nfcm_op *op)
 	return rc;
 }
 
+/*
+ * A CANCEL finds the operation no more. Of those that have ended, the last one's place
+ * stays reserved, and with it the nodes above, which the next id needs. Otherwise a file
+ * with one operation at a time would free and allocate three to five nodes for each.
+ */
+static void forget_op(struct nfcm_file *file, const struct nfcm_op *op)
+{
+	u64 id = op->c.id;
+
+	xa_lock(&file->ops);
+	if (id > file->kept) {
+		swap(id, file->kept);
+		__xa_store(&file->ops, file->kept, XA_ZERO_ENTRY, 0);
+	}
+	__xa_erase(&file->ops, id);
+	xa_unlock(&file->ops);
+}
+
 /* Let an operation in, whose id no other has; -EAGAIN if there are too many. */
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 {
@@ -231,7 +250,7 @@ int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 		return -ENOMEM;
 	rc = count_op(file, op);
 	if (rc && !op->called)
-		xa_erase(&file->ops, op->c.id);
+		forget_op(file, op);
 	return rc;
 }
 
@@ -264,7 +283,7 @@ void nfcm_file_report(struct nfcm_op *op)
 		atomic_dec(&file->moving);
 	nfcm_file_get(file); /* the reader of the completion may close at once */
 	if (!op->called)
-		xa_erase(&file->ops, op->c.id);
+		forget_op(file, op);
 	spin_lock(&file->lock);
 	file->inflight--;
 	file->requests -= nfcm_op_is_request(op);

@@ -354,6 +354,7 @@ struct nfcm_file {
 	struct nfcm_regions regions;
 	DECLARE_BITMAP(mailboxes, NFC_MAILBOXES_MAX); /* that its channels had */
 	struct xarray ops; /* submitted and in flight, by id; its lock guards the references */
+	u64 kept; /* the last id whose operation ended: its place in ops stays. Same lock */
 	atomic64_t ids; /* that were given */
 };
 
