@@ -225,7 +225,11 @@ var vfioArgs = []string{
 // bare ioctls.
 func clientTest(name string, args ...string) program {
 	const c = "internal/vmtest/c/"
-	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "crew.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}, args: args}
+	source := []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "crew.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}
+	if name == "region" {
+		source = append(source, c+"region_owner_test.c")
+	}
+	return program{kind: cTest, source: source, args: args}
 }
 
 // loaded is the module's parameter for a machine that is not ours alone: a heart

@@ -236,3 +236,27 @@ int import(int fd, const uint8_t *name, uint64_t size, int buffer,
 		note_region(fd, name, &r);
 	return error;
 }
+
+void there_and_back(int fd, uint32_t loop, uint8_t *from, uint8_t *to,
+		    uint64_t n, uint64_t seed)
+{
+	for (uint64_t i = 0; i < n; i++)
+		from[i] = pattern(seed, i);
+	CHECK_EQ(send_at(fd, loop, from, n).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, to, n).status, NFC_OK);
+	for (uint64_t i = 0; i < n; i++)
+		if (to[i] != pattern(seed, i)) {
+			CHECK(!"the bytes that were sent");
+			return;
+		}
+}
+
+uint32_t offer_at(int fd, uint8_t *p, uint64_t n)
+{
+	uint32_t ch = program(fd, "hold");
+	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, ch, p, n);
+
+	by_handle(fd, &op);
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	return ch;
+}

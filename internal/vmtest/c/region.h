@@ -30,6 +30,12 @@ struct nfcomms_completion send_at(int fd, uint32_t ch, const void *at,
 struct nfcomms_completion receive_at(int fd, uint32_t ch, void *at,
 				     uint64_t length);
 
+/* Send what lies somewhere and receive it elsewhere: what came is what went. */
+void there_and_back(int fd, uint32_t loop, uint8_t *from, uint8_t *to,
+		    uint64_t n, uint64_t seed);
+/* A transfer that waits for its target. */
+uint32_t offer_at(int fd, uint8_t *p, uint64_t n);
+
 enum { BUFFER_SIZE = 512 * NFC_PAGE_SIZE };
 
 /* A dma-buf, and its bytes as this process sees them. */
