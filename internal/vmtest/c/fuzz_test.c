@@ -4,6 +4,8 @@
  * over memory that changes below them, under signals. Nothing is expected of a
  * single call but an honest errno; of all of them, that the device still works,
  * that every accepted operation gave one completion, and that no page is left.
+ * Calls and fields are those of the interface's header: one that is new is in the
+ * table, and is tried.
  *
  *	fuzz [CALLS]	NFC_SEED=n repeats a run as far as threads allow
  */
@@ -16,11 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "rig.h"
+#include "uapi_table.h"
 
 enum {
 	THREADS = 4,
@@ -32,8 +36,15 @@ enum {
 	ERRNO_COUNT = 134,
 	HANDLES = 32, /* of regions that operations name */
 	RECENT = 64, /* ids that a CANCEL may name */
+	SMALL = 40, /* numbers that mean something are below this, mostly */
+	DESCRIPTORS = 3,
+	WORDS = 64, /* of a structure that is nonsense */
+	/* Bytes of a structure that the module may write, whatever size it is told. */
+	CALL_MAX = 2 * NFC_PAGE_SIZE,
 	CALLS_PER_SIGNAL = 4,
 };
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* One file and what is known of it; a slot's lock is held only to look. */
 struct slot {
@@ -48,6 +59,7 @@ static struct slot slots[FILES];
 static uint8_t *memory;
 static volatile bool over;
 static uint64_t tally[ERRNO_COUNT], reached_dma;
+static int descriptors[DESCRIPTORS]; /* of all kinds */
 static uint64_t calls_asked, calls_left, calls_made;
 static pthread_t threads[THREADS];
 
@@ -120,33 +132,82 @@ static void aim(struct nfcomms_op *op, uint64_t *rng)
 		op->length %= 8 * NFC_PAGE_SIZE;
 }
 
-static void request(struct nfcomms_op *op, uint64_t *rng)
+/* A number that means something, if its name is one that the fuzzer knows. */
+static uint64_t number(const struct uapi_field *f, const struct slot *s,
+		       uint64_t *rng)
 {
-	struct nfcomms_request_process p = {
-		.request = 1 + next_random(rng) % 7,
-		.process = next_random(rng) % 40,
-	};
-	struct nfcomms_request_start s = {
-		.request = NFCOMMS_CONTROL_START,
-		.first = next_random(rng) % 40,
-		.targets = next_random(rng) % 4,
-	};
+	uint64_t r = next_random(rng);
 
-	strcpy((char *)s.name, any_program(rng));
-	if (p.request == NFCOMMS_CONTROL_START) {
-		memcpy(op->payload, &s, sizeof(s));
-		return;
+	if (!strcmp(f->name, "channel"))
+		return s->channel[r % CHANNELS];
+	if (!strcmp(f->name, "region"))
+		return 1 + r % HANDLES;
+	if (!strcmp(f->name, "length"))
+		return 1 + r % (REGION + NFC_PAGE_SIZE);
+	if (!strcmp(f->name, "id"))
+		return __atomic_load_n(&s->ids, __ATOMIC_RELAXED) - r % RECENT;
+	return r & 1 ? 0 : (r >> 1) % SMALL;
+}
+
+/* A value that a caller that knows the interface may put there. */
+static uint64_t likely(const struct uapi_field *f, const struct slot *s,
+		       uint64_t *rng)
+{
+	uint64_t r = next_random(rng);
+
+	switch (f->kind) {
+	case UAPI_KIND_SIZE:
+		return f->bytes;
+	case UAPI_KIND_MEMORY:
+		return (uintptr_t)memory + r % 8 * REGION;
+	case UAPI_KIND_DESCRIPTOR:
+		return r & 1 ? 0 : descriptors[(r >> 1) % DESCRIPTORS];
+	case UAPI_KIND_CHOICE: /* one of them, two, or none */
+		return (r & 3 ? f->choice[(r >> 8) % f->choices] : 0) |
+		       (r & 28 ? 0 : f->choice[(r >> 16) % f->choices]);
+	case UAPI_KIND_NUMBER:
+		return number(f, s, rng);
+	default:
+		return 0;
 	}
-	if (p.request == NFCOMMS_CONTROL_LOAD) {
+}
+
+/* Fill one field, or the beginning of a long one. */
+static void fill_field(uint8_t *at, const struct uapi_field *f, uint64_t value)
+{
+	memcpy(at + f->offset, &value, f->size < 8 ? f->size : 8);
+}
+
+/*
+ * Fill a structure, but for addresses of others, which are there; a text is the name
+ * of a program. One field may be odd.
+ */
+static void fill(void *to, const struct uapi_struct *u, const struct slot *s,
+		 uint64_t *rng)
+{
+	for (size_t i = 0; i < u->fields; i++) {
+		const struct uapi_field *f = &u->field[i];
+
+		if (f->kind == UAPI_KIND_BYTES)
+			strcpy((char *)to + f->offset, any_program(rng));
+		else if (f->kind != UAPI_KIND_ADDRESS)
+			fill_field(to, f, likely(f, s, rng));
+	}
+	if (next_random(rng) % 4 == 0)
+		fill_field(to, &u->field[next_random(rng) % u->fields],
+			   odd_value(rng));
+}
+
+/* Any request of a CONTROL. */
+static void request(struct nfcomms_op *op, const struct slot *s, uint64_t *rng)
+{
+	uint16_t what;
+
+	fill(op->payload,
+	     &uapi_requests[next_random(rng) % COUNT(uapi_requests)], s, rng);
+	memcpy(&what, op->payload, sizeof(what));
+	if (what == NFCOMMS_CONTROL_LOAD)
 		aim(op, rng);
-		p.process = 0;
-	}
-	if (p.request == NFCOMMS_CONTROL_PROGRAM ||
-	    p.request == NFCOMMS_CONTROL_MEMORY) { /* its index, or kind */
-		p.running = (uint32_t)p.process % 8;
-		p.process = 0;
-	}
-	memcpy(op->payload, &p, sizeof(p));
 }
 
 /*
@@ -182,13 +243,14 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 		op.flags = 1 << next_random(rng) % 2;
 		break;
 	case NFCOMMS_OP_SEND:
+	case NFCOMMS_OP_ASK:
 	case NFCOMMS_OP_RECEIVE:
 		op.length = next_random(rng) % 57;
 		op.flags = next_random(rng) % 8 ? 0 : NFCOMMS_NOWAIT;
 		break;
 	case NFCOMMS_OP_CONTROL:
 		op.channel = 0;
-		request(&op, rng);
+		request(&op, s, rng);
 		break;
 	}
 	if (op.opcode == NFCOMMS_OP_SEND_IND ||
@@ -202,10 +264,13 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 	if (op.opcode == NFCOMMS_OP_RECEIVE_IND && next_random(rng) % 8 == 0)
 		op.flags = NFCOMMS_HOLD;
 	if (next_random(rng) % 8 == 0) {
-		uint64_t value = odd_value(rng);
-		size_t at = next_random(rng) % (sizeof(op) - 8);
+		const struct uapi_field
+			*f = &nfcomms_op_fields[next_random(rng) %
+						COUNT(nfcomms_op_fields)];
 
-		memcpy((uint8_t *)&op + at, &value, 1 + next_random(rng) % 8);
+		fill_field((uint8_t *)&op, f,
+			   next_random(rng) % 2 ? odd_value(rng) :
+						  likely(f, s, rng));
 	}
 	op.user_data = next_random(rng) % 4;
 	return op;
@@ -275,65 +340,69 @@ static void do_read(struct slot *s)
 	__atomic_fetch_add(&s->completed, n / sizeof(*c), __ATOMIC_RELAXED);
 }
 
-/* One of a few regions, which transfers name, and which meet if they are long. */
-static void aim_region(uint64_t *words, unsigned long nr, uint64_t *rng)
-{
-	struct nfcomms_register r = {
-		.size = _IOC_SIZE(nr),
-		.address = (uintptr_t)memory + next_random(rng) % 8 * REGION,
-		.length = 1 + next_random(rng) % (REGION + NFC_PAGE_SIZE),
-	};
-	struct nfcomms_unregister u = {
-		.size = r.size, .region = 1 + next_random(rng) % HANDLES
-	};
+/* Memory for what a call points at. */
+struct pointed {
+	struct nfcomms_op ops[8];
+	uint8_t out[CALL_MAX];
+};
 
-	if (nr == NFCOMMS_IOC_REGISTER)
-		memcpy(words, &r, sizeof(r));
-	else
-		memcpy(words, &u, sizeof(u));
+/* Let the addresses in a call's structure be those of operations, or of memory. */
+static void point(void *to, const struct uapi_struct *u, const struct slot *s,
+		  struct pointed *p, uint64_t *rng)
+{
+	for (size_t i = 0; i < u->fields; i++) {
+		const struct uapi_field *f = &u->field[i];
+		bool op = f->bytes == sizeof(*p->ops);
+
+		if (f->kind != UAPI_KIND_ADDRESS)
+			continue;
+		for (size_t k = 0; op && k < COUNT(p->ops); k++)
+			p->ops[k] = invent(s, rng);
+		fill_field(to, f, (uintptr_t)(op ? (void *)p->ops : p->out));
+	}
+}
+
+/* A call that was accepted may have taken operations. */
+static void count_taken(struct slot *s, const struct nfcomms_submit *taken)
+{
+	note_ids(s, taken->first_id + taken->accepted);
+	__atomic_fetch_add(&s->accepted, taken->accepted, __ATOMIC_RELAXED);
 }
 
 /*
- * Any of our ioctls, or one that is not ours, with any bytes. Not RESET, which ends all
- * that others do, nor SETUP, after which completions have another size.
+ * A call of the interface, or a number that is none, with a structure that is filled
+ * as it should be, or with any words. Not RESET, which ends all that others do. A
+ * SETUP, after which completions have another size, gets a file of its own.
  */
-static void do_nonsense(struct slot *s, uint64_t *rng)
+static void do_any_call(struct slot *s, uint64_t *rng)
 {
-	static const unsigned long known[] = {
-		NFCOMMS_IOC_INFO,     NFCOMMS_IOC_HEALTH,
-		NFCOMMS_IOC_SUBMIT,   NFCOMMS_IOC_CALL,
-		NFCOMMS_IOC_CANCEL,   NFCOMMS_IOC_CHANNEL,
-		NFCOMMS_IOC_REGISTER, NFCOMMS_IOC_UNREGISTER,
-		NFCOMMS_IOC_EVENTFD,
-	};
-	uint64_t words[64];
-	unsigned long nr =
-		known[next_random(rng) % (sizeof(known) / sizeof(*known))];
+	const struct uapi_struct
+		*u = &uapi_calls[next_random(rng) % COUNT(uapi_calls)];
+	uint64_t words[CALL_MAX / 8] = { 0 };
+	struct pointed pointed = { 0 };
+	unsigned long nr = u->number;
 	void *at = words;
-	int error;
+	int fd = s->fd, error;
 
-	for (int i = 0; i < 64; i++)
-		words[i] = next_random(rng) % 4 ? 0 : odd_value(rng);
-	if (next_random(rng) % 2) /* the right size, for a change */
-		((uint32_t *)words)[0] = _IOC_SIZE(nr);
-	if ((nr == NFCOMMS_IOC_REGISTER || nr == NFCOMMS_IOC_UNREGISTER) &&
-	    next_random(rng) % 2)
-		aim_region(words, nr, rng);
+	point(words, u, s, &pointed, rng);
+	fill(words, u, s, rng);
+	if (next_random(rng) % 8 == 0)
+		for (size_t i = 0; i < WORDS; i++)
+			words[i] = next_random(rng) % 4 ? 0 : odd_value(rng);
 	if (next_random(rng) % 8 == 0)
 		nr = next_random(rng);
 	if (next_random(rng) % 8 == 0)
 		at = (void *)odd_value(rng);
-	if (nr == NFCOMMS_IOC_RESET || nr == NFCOMMS_IOC_SETUP)
+	if (nr == NFCOMMS_IOC_RESET)
 		nr = NFCOMMS_IOC_INFO;
-	error = control(s->fd, nr, at);
+	if (nr == NFCOMMS_IOC_SETUP)
+		fd = open(node(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	error = control(fd, nr, at);
 	count(error);
-	if (nr == NFCOMMS_IOC_SUBMIT && !error && at == words) {
-		struct nfcomms_submit *taken = at;
-
-		note_ids(s, taken->first_id + taken->accepted);
-		__atomic_fetch_add(&s->accepted, taken->accepted,
-				   __ATOMIC_RELAXED);
-	}
+	if (nr == NFCOMMS_IOC_SUBMIT && !error && at == words)
+		count_taken(s, at);
+	if (fd != s->fd)
+		close(fd);
 }
 
 static void do_cancel(struct slot *s, uint64_t *rng)
@@ -406,7 +475,7 @@ static void one_call(uint64_t *rng)
 	else if (what < 116)
 		do_cancel(s, rng);
 	else
-		do_nonsense(s, rng);
+		do_any_call(s, rng);
 	pthread_rwlock_unlock(&s->lock);
 }
 
@@ -496,6 +565,9 @@ CASE(ioctls_at_random)
 	sigaction(SIGURG, &action, NULL);
 	close(fresh());
 	memory = pages(MEMORY, 1);
+	descriptors[0] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	descriptors[1] = open("/dev/null", O_RDWR | O_CLOEXEC);
+	descriptors[2] = client();
 	calls_asked = test_argument ? strtoull(test_argument, NULL, 0) : CALLS;
 	calls_left = calls_asked;
 	for (int i = 0; i < FILES; i++) {
@@ -513,6 +585,8 @@ CASE(ioctls_at_random)
 	pthread_join(signals, NULL);
 	for (int i = 0; i < FILES; i++)
 		settle(&slots[i]);
+	for (int i = 0; i < DESCRIPTORS; i++)
+		close(descriptors[i]);
 	print_tally();
 	free_pages(memory, MEMORY);
 	check_pins();
