@@ -177,7 +177,7 @@ var programs = map[string]program{
 	"signal":   clientTest("signal", "2000"),
 	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
-	"unload":   clientTest("unload"),
+	"chaos":    clientTest("chaos"),
 	"pairs":    clientTest("pairs"),
 	"fair":     clientTest("fair"),
 	"fuzz":     clientTest("fuzz"),
@@ -298,7 +298,7 @@ var jobs = []job{
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",
-		kernel: "release", device: []string{}, params: loaded, programs: []string{"cycle", "unload", "pairs-some"},
+		kernel: "release", device: []string{}, params: loaded, programs: []string{"cycle", "chaos", "pairs-some"},
 	},
 	{
 		name: "udev", group: "test", about: "a card is found by its alias, and its node gets its group and its name",

@@ -50,8 +50,12 @@ var campaigns = []job{
 		programs: []string{"cycle"}, count: 250,
 	},
 	{
-		name: "unload", about: "unloading the module under twenty clients that come again, so often", kernel: "release", params: loaded,
-		programs: []string{"unload"}, count: 100,
+		name: "chaos", about: "twenty clients of every kind that come again beside resets, errors of the bus and removals, and so many unloads", kernel: "debug", params: slow,
+		machine: vm.Machine{Ports: true, Memory: 1024}, programs: []string{"chaos"}, count: 100, allow: freed,
+	},
+	{
+		name: "chaos-hostile", about: "the same on devices that lie", kernel: "debug", params: hasty,
+		machine: vm.Machine{IOMMU: true, Memory: 1536}, nodes: worst, programs: []string{"chaos-hostile"}, count: 100,
 	},
 	{
 		name: "pairs", about: "two disturbances at once, rounds of each pair", kernel: "release", params: loaded,
@@ -72,6 +76,9 @@ var campaigns = []job{
 }
 
 func init() {
+	lying := withArgs("chaos")
+	lying.env = []string{"NFC_LIES=1"}
+	programs["chaos-hostile"] = lying
 	programs["pairs-many"] = withArgs("pairs", "-n", "_and_")
 	programs["signal-many"] = withArgs("signal")
 	programs["exits-kills"] = withArgs("exits", "-n", "killed_many_times")

@@ -98,7 +98,7 @@ var debugJobs = []job{
 	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
-		programs: []string{"cycle-some", "unload", "pairs-one"},
+		programs: []string{"cycle-some", "chaos", "pairs-one"},
 	},
 	{
 		name: "debug-fuzz", group: "debug", about: "random ioctls, some of which name the same memory; then leaks",
