@@ -147,7 +147,7 @@ var defects = []defect{
 	},
 	{
 		name: "polls-in-interrupt", about: "the thread of an interrupt wakes all that poll a file, however many", group: inDefects, kernel: "release",
-		binary: "fair", args: []string{"-n", "polls", "5"}, wants: `took\[ABUSES\] <= MOST`,
+		binary: "clients", args: []string{"-n", "no_interrupt_goes_on"}, wants: `woken == 0: got`,
 	},
 	{
 		name: "load-for-all", about: "anybody may bring in code", group: inDefects, kernel: "release",
@@ -227,7 +227,7 @@ var defects = []defect{
 	},
 	{
 		name: "interrupt-waits-for-page", about: "a page is locked in the thread of an interrupt", group: inDefects, kernel: "release",
-		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
+		binary: "clients", args: []string{"-n", "no_interrupt_waits"}, wants: `irq/`,
 	},
 	{
 		name: "holdoff-not-told", about: "the device never learns what a vector's moderation adapted to", group: inDefects, kernel: "release",

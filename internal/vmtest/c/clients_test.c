@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -387,16 +388,21 @@ CASE(a_submission_that_cannot_answer)
 
 #define TRACING "/sys/kernel/debug/tracing/"
 
-/* Does a line of the trace have both? */
-static bool traced(const char *one, const char *other)
+static void empty_trace(void)
+{
+	CHECK(!close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC)));
+}
+
+/* The lines of the trace that have both. */
+static int traced(const char *one, const char *other)
 {
 	char line[512];
 	FILE *f = fopen(TRACING "trace", "r");
-	bool found = false;
+	int found = 0;
 
 	CHECK(f);
 	while (f && fgets(line, sizeof(line), f))
-		found |= strstr(line, one) && strstr(line, other);
+		found += strstr(line, one) && strstr(line, other);
 	if (f)
 		fclose(f);
 	return found;
@@ -415,7 +421,7 @@ CASE(no_interrupt_waits_for_a_page)
 	struct nfcomms_completion c;
 
 	put(TRACING "kprobe_events", "p:nfc/unpin unpin_user_pages_dirty_lock");
-	put(TRACING "trace", "");
+	empty_trace();
 	put(TRACING "events/nfc/unpin/enable", "1");
 	CHECK_EQ(submit(fd, &op, 1), 1);
 	ask_source(fd, ch, BULK, 1);
@@ -427,4 +433,52 @@ CASE(no_interrupt_waits_for_a_page)
 	put(TRACING "kprobe_events", "-:nfc/unpin");
 	close(fd);
 	free_pages(p, BULK);
+}
+
+/* Complete a message, and wait until so many polls were woken for it. */
+static void wake_polls(int fd, uint32_t ch, int polls)
+{
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+	struct nfcomms_op op = message(ch, "x", 1);
+	struct nfcomms_completion c;
+
+	empty_trace();
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	CHECK(reap(fd, &c));
+	while (traced("wake:", "") < polls && now_ns() < end)
+		usleep(1000);
+	CHECK(traced("wake:", "") >= polls);
+}
+
+/*
+ * A thread that wakes thousands of polls sees how long that takes. From then on a
+ * worker does it, and not the thread of an interrupt.
+ */
+CASE(no_interrupt_goes_on_to_wake_polls_by_the_thousand)
+{
+	enum { POLLS = 2000, TIMES = 6 };
+	struct rlimit r = { 2 * POLLS, 2 * POLLS };
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	static int polls[POLLS];
+	int fd = fresh(), woken = 0;
+	uint32_t ch = program(fd, "sink");
+
+	CHECK(!setrlimit(RLIMIT_NOFILE, &r));
+	for (int i = 0; i < POLLS; i++) {
+		polls[i] = epoll_create1(EPOLL_CLOEXEC);
+		CHECK(!epoll_ctl(polls[i], EPOLL_CTL_ADD, fd, &e));
+	}
+	put(TRACING "kprobe_events", "p:nfc/wake ep_poll_callback");
+	put(TRACING "events/nfc/wake/enable", "1");
+	for (int i = 0; i < TIMES && !test_failures(); i++) {
+		wake_polls(fd, ch, POLLS);
+		if (i > 1) /* both processors have seen it */
+			woken += traced("wake:", " irq/");
+	}
+	CHECK_EQ(woken, 0);
+	put(TRACING "events/nfc/wake/enable", "0");
+	put(TRACING "kprobe_events", "-:nfc/wake");
+	for (int i = 0; i < POLLS; i++)
+		close(polls[i]);
+	close(fd);
 }
