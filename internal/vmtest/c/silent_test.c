@@ -6,6 +6,7 @@
  * are full here: messages that were not taken stay. Every reply waits for a
  * tick, so that few are requested.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,22 +43,36 @@ static void trace(const char *file, const char *value)
 	CHECK(f && fputs(value, f) >= 0 && !fclose(f));
 }
 
-/* How many offers of transfers did this very process take from the ring? */
-static int taken_here(void)
+/* How many messages of a type did a thread, or 0: any, take from the rings? */
+static int taken_by(pid_t thread, const char *type)
 {
-	char line[512], here[32];
+	char line[512], by[32] = "", is[32];
 	FILE *f = fopen(TRACING "trace", "r");
 	int found = 0;
 
-	snprintf(here, sizeof(here), "-%d ", getpid());
+	if (thread)
+		snprintf(by, sizeof(by), "-%d ", thread);
+	snprintf(is, sizeof(is), " type=%s ", type);
 	if (!CHECK(f))
 		return 0;
 	while (fgets(line, sizeof(line), f))
-		if (strstr(line, here) && strstr(line, "nfcomms_slot_in:") &&
-		    strstr(line, " type=IND_BEGIN "))
+		if (strstr(line, by) && strstr(line, "nfcomms_slot_in:") &&
+		    strstr(line, is))
 			found++;
 	fclose(f);
 	return found;
+}
+
+/* Trace what is taken from the rings, from now on. */
+static void trace_slots(void)
+{
+	trace("trace", "");
+	trace("events/nfcomms/nfcomms_slot_in/enable", "1");
+}
+
+static void trace_no_slots(void)
+{
+	trace("events/nfcomms/nfcomms_slot_in/enable", "0");
 }
 
 /*
@@ -87,11 +102,10 @@ CASE(the_call_finds_what_came_before)
 
 	close(fresh());
 	for (int i = 0; i < ROUNDS && !found && !test_failures(); i++) {
-		trace("trace", "");
-		trace("events/nfcomms/nfcomms_slot_in/enable", "1");
+		trace_slots();
 		receive_late(i);
-		trace("events/nfcomms/nfcomms_slot_in/enable", "0");
-		found = taken_here();
+		trace_no_slots();
+		found = taken_by(getpid(), "IND_BEGIN");
 	}
 	CHECK(found > 0);
 }
@@ -99,9 +113,10 @@ CASE(the_call_finds_what_came_before)
 /* A client whose own context waits for its page. */
 struct caller {
 	pthread_t thread;
+	_Atomic pid_t id; /* of it */
 	struct lazy memory;
 	int fd;
-	uint32_t channel;
+	uint32_t channel, other; /* whose park words are still clear */
 };
 
 static void *call_and_stall(void *argument)
@@ -110,44 +125,64 @@ static void *call_and_stall(void *argument)
 	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, a->channel,
 					a->memory.p, PAGE);
 
+	a->id = gettid();
 	CHECK_EQ(call(a->fd, &op, NULL), 0);
 	return NULL;
 }
 
 /*
+ * Begin a transfer that is pinned bit by bit, take the acknowledgement that it begins,
+ * and call when the device has moved a part of it: did the call take that one?
+ */
+static bool call_beside(struct caller *a, int fd, struct nfcomms_op op, int wait)
+{
+	struct nfcomms_op look = operation(NFCOMMS_OP_RECEIVE, a->other);
+	struct nfcomms_completion c = { .status = NFC_STATUS_COUNT };
+	int taken;
+
+	trace_slots();
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	usleep(wait);
+	CHECK_EQ(submit(a->fd, &look, 1), 1);
+	usleep(wait);
+	CHECK(!pthread_create(&a->thread, NULL, call_and_stall, a));
+	await_fault(&a->memory);
+	trace_no_slots();
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_OK);
+	taken = taken_by(a->id, "ACK");
+	return taken > 0 && taken_by(0, "ACK") > taken;
+}
+
+/*
  * A call drains the ring when it sets a park word, and finds acknowledgements of
  * others, whose next pages are to be pinned; it must not pin its own before. The
- * device is silent, so that it finds some.
+ * device is silent, so that it finds some, unless a tick was first.
  */
 CASE(a_call_that_stalls_after_it_took_what_was_for_others)
 {
-	enum { CALLERS = 6, SMALL = 2 * WINDOW * NFC_LIST_ENTRIES * PAGE };
-	struct caller a[CALLERS];
-	int fd = fresh_as(narrow);
+	enum { SMALL = 4 * WINDOW * NFC_LIST_ENTRIES * PAGE };
+	static struct caller a[ROUNDS];
+	int fd = fresh_as(narrow), rounds = 0;
 	uint8_t *p = pages(SMALL, 1);
-	struct nfcomms_completion c;
 	uint32_t first = 0, sink;
+	bool found = false;
 
-	CHECK_EQ(start(fd, "sink", 1 + CALLERS, &first), NFC_OK);
-	sink = subscribe(fd, first);
-	for (int i = 0; i < CALLERS; i++) {
-		a[i] = (struct caller){ .memory = lazy_pages(PAGE, 0),
-					.fd = client() };
-		a[i].channel = subscribe(a[i].fd, first + 1 + i);
-	}
-	for (int i = 0; i < CALLERS && !test_failures(); i++) {
-		struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, sink, p,
-						SMALL);
+	CHECK_EQ(start(fd, "sink", 1 + 2 * ROUNDS, &first), NFC_OK);
+	sink = subscribe(fd, first++);
+	while (rounds < ROUNDS && !found && !test_failures()) {
+		struct caller *c = &a[rounds];
 
-		CHECK_EQ(submit(fd, &op, 1), 1);
-		usleep(SILENT_US); /* its first lists are moved */
-		CHECK(!pthread_create(&a[i].thread, NULL, call_and_stall, &a[i]));
-		await_fault(&a[i].memory);
-		c.status = NFC_STATUS_COUNT;
-		CHECK(reap(fd, &c));
-		CHECK_EQ(c.status, NFC_OK);
+		c->memory = lazy_pages(PAGE, 0);
+		c->fd = client();
+		c->channel = subscribe(c->fd, first++);
+		c->other = subscribe(c->fd, first++);
+		found = call_beside(c, fd,
+				    transfer(NFCOMMS_OP_SEND_IND, sink, p, SMALL),
+				    SILENT_US + rounds++ * LONGER_US);
 	}
-	for (int i = 0; i < CALLERS; i++) {
+	CHECK(found || test_failures());
+	for (int i = 0; i < rounds; i++) {
 		let_come(&a[i].memory);
 		pthread_join(a[i].thread, NULL);
 		close(a[i].fd);
