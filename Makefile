@@ -111,8 +111,12 @@ vm-test: deps-vm bin/testrun bin/vmtest ## the kernel module in virtual machines
 	@$(RUNNER) "go vm: bin/vmtest run $(JOBS)"
 
 .PHONY: vm-test-debug
-vm-test-debug: deps-vm-debug bin/testrun bin/vmtest ## the same under a debug kernel, with coverage; builds that kernel once
-	@$(RUNNER) "go vm-debug: bin/vmtest run -group debug $(JOBS)"
+vm-test-debug: deps-vm-debug bin/testrun bin/vmtest ## the same under a debug kernel (KERNEL=newer: that of the next release), with coverage; builds that kernel once
+	@$(RUNNER) "go vm-debug: bin/vmtest run -group debug -kernel $(or $(KERNEL),debug) $(JOBS)"
+
+.PHONY: vm-races
+vm-races: deps-vm-debug bin/testrun bin/vmtest ## the kernel module under KCSAN, which finds accesses without an order; builds that kernel once
+	@$(RUNNER) "go vm-races: bin/vmtest run -group races"
 
 .PHONY: vm-arm
 vm-arm: deps-vm-arm bin/testrun bin/vmtest ## the kernel module on another processor, in a virtual machine

@@ -89,9 +89,9 @@ func (w *workshop) qemu(ctx context.Context, arch string) (string, error) {
 	return w.once("qemu "+arch, func() (string, error) { return w.command(ctx, nil, "scripts/vm-qemu.sh", arch) })
 }
 
-// kernelNames are those of Debian's release and its backports, our own with all checks, and that of
-// the release for arm64.
-var kernelNames = []string{"release", "backports", "debug", "arm64"}
+// kernelNames are those of Debian's release and its backports, our own with all checks, the same of
+// the next release, that one with KCSAN, and that of the release for arm64.
+var kernelNames = []string{"release", "backports", "debug", "newer", "kcsan", "arm64"}
 
 // kernelFor returns a kernel by its name.
 func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) {
@@ -100,13 +100,13 @@ func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) 
 	}
 	var k *kernel
 	switch name {
-	case "debug":
-		dir, err := w.command(ctx, nil, "scripts/vm-debug-kernel.sh")
+	case "debug", "newer", "kcsan":
+		dir, err := w.command(ctx, nil, "scripts/vm-debug-kernel.sh", name)
 		if err != nil {
 			return nil, err
 		}
 		// With KASAN, a kernel that is entered at its ELF entry point dies at once.
-		k = &kernel{name: name, image: filepath.Join(dir, "bzImage"), build: filepath.Join(dir, "build"), debug: true}
+		k = &kernel{name: name, image: filepath.Join(dir, "bzImage"), build: filepath.Join(dir, "build"), debug: name != "kcsan"}
 	case "arm64":
 		dir, err := w.command(ctx, nil, "scripts/vm-kernel.sh", name)
 		if err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ func runCommand(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("vmtest run", flag.ContinueOnError)
 	group := f.String("group", "test", "the group of jobs to run if none is named")
 	count := f.Int("count", 0, "what programs of jobs with a count get in place of it")
+	kernel := f.String("kernel", "debug", "that of jobs under the debug kernel: debug, newer")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
@@ -27,7 +29,7 @@ func runCommand(ctx context.Context, args []string) error {
 		return usageError{err}
 	}
 	chosen, err := choose(*group, f.Args())
-	if err != nil {
+	if err = cmp.Or(err, under(*kernel, chosen)); err != nil {
 		return err
 	}
 	w, err := newWorkshop()
@@ -86,6 +88,19 @@ func choose(group string, names []string) ([]job, error) {
 		return nil, usageError{fmt.Errorf("no group %q", group)}
 	}
 	return chosen, nil
+}
+
+// under has the jobs of the debug kernel run under another one of its kind.
+func under(kernel string, chosen []job) error {
+	if kernel != "debug" && kernel != "newer" {
+		return usageError{fmt.Errorf("kernel %q is neither debug nor newer", kernel)}
+	}
+	for i := range chosen {
+		if chosen[i].kernel == "debug" {
+			chosen[i].kernel = kernel
+		}
+	}
+	return nil
 }
 
 // runJob runs one job of the table and adds what it cost to spent.

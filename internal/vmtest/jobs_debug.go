@@ -135,6 +135,11 @@ var debugJobs = []job{
 		kernel: "debug", machine: vm.Machine{Memory: 1024}, device: append([]string{"--vectors=1"}, small...), params: hasty,
 		nodes: append(lies(hangs), failing...), programs: append([]string{"recover@" + hangs}, on("hostile-some", failing)...),
 	},
+	{
+		name: "races", group: "races", about: "accesses of two processors to the same memory without an order, by KCSAN",
+		kernel: "kcsan", machine: vm.Machine{Memory: 1024}, device: []string{}, params: slow,
+		programs: []string{"signal-some", "exits-killed", "busy", "clients-some", "region-some", "fuzz-some", "cycle-some", "pairs-one", "chaos"},
+	},
 }
 
 func init() {

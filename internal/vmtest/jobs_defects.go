@@ -13,6 +13,7 @@ import (
 const (
 	inDefects = "defect"
 	inDebug   = "defect debug"
+	inRaces   = "races" // has a kernel of its own
 )
 
 // defect is one mistake in the module, a patch of its name below defects, and
@@ -123,6 +124,10 @@ var defects = []defect{
 	{
 		name: "lock-order", about: "two locks are taken in both orders", group: inDefects, kernel: "debug",
 		binary: "cycle", args: []string{"-n", "a_file_whose_device_went"}, wants: `possible circular locking dependency`,
+	},
+	{
+		name: "counts-without-order", about: "threads add to the device's counters without an order", group: inRaces, kernel: "kcsan",
+		binary: "fuzz", args: []string{"6000"}, params: slow, wants: `BUG: KCSAN: data-race in`,
 	},
 	// Between epochs and between clients.
 	{

@@ -17,7 +17,7 @@ import (
 )
 
 const usage = `usage: vmtest list
-       vmtest run [-group GROUP] [JOB…]
+       vmtest run [-group GROUP] [-kernel KERNEL] [-count N] [JOB…]
        vmtest exec [flags] FILE [ARG…]
        vmtest demo [flags]
        vmtest shell [flags]
