@@ -206,6 +206,9 @@ var programs = map[string]program{
 	"refused":  {kind: cTest, source: []string{"internal/vmtest/c/interface2/refused_test.c", "firmware/test/harness.c"}},
 	// An emulated IOMMU takes a tenth of a second to map a few MiB.
 	"region-some": withArgs("region", "6"),
+
+	// Hashing is what takes time in bulk: devices of other shapes move one of its files.
+	"bulk-some": {kind: goMain, binary: "bulk", source: []string{"./apps/bulk"}, args: []string{"--address", "dev:0", "/bin/bulk"}},
 }
 
 // kdevArgs leave out what is the same with any module: rules about the Go side's own cost; and what is

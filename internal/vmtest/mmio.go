@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,10 +41,9 @@ var workloads = []workload{
 	{name: "send_8m", older: true, operations: 10, reads: 240, bursts: 550},
 }
 
-// ways are those of the job ways: echoes by each way into the module, at limits that only a register
-// or mailbox access of an operation more would pass.
+// ways are the others: echoes by each way into the module, at limits that only a register or mailbox
+// access of an operation more would pass. The program counts their system calls.
 var ways = []workload{
-	{name: "nothing"},
 	{name: "one_by_call", operations: 800, bursts: 1.3},
 	{name: "one_by_submit", operations: 800, bursts: 1.3},
 	{name: "many_by_submit", operations: 3200, bursts: 1.3},
@@ -95,14 +95,12 @@ func channelsOf(w workload) int {
 }
 
 func init() {
+	all := slices.Concat(workloads, ways)
 	jobs = append(jobs, job{
-		name: "mmio", group: "test", about: "how many register accesses an operation takes, each of which is an exit of the machine here",
+		name: "mmio", group: "test", about: "how many register accesses, each an exit of the machine here, an operation takes, and system calls by each way into the module",
 		kernel: "release", device: append([]string{"--no-mmap"}, small...), params: loaded,
-		counts: workloads, nodes: nodesOf(workloads), programs: programsOf(workloads, clientTest("mmio").built("mmio"), one),
-	}, job{
-		name: "ways", group: "test", about: "the same of each way into the module, and how many system calls an operation takes",
-		kernel: "release", device: append([]string{"--no-mmap"}, small...), params: loaded,
-		counts: ways, nodes: nodesOf(ways), programs: programsOf(ways, clientTest("ways").built("ways"), channelsOf),
+		counts: all, nodes: nodesOf(all),
+		programs: append(programsOf(workloads, clientTest("mmio").built("mmio"), one), programsOf(ways, clientTest("ways").built("ways"), channelsOf)...),
 	})
 }
 
