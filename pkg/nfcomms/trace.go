@@ -112,26 +112,44 @@ func (t *tracer) Take(ctx context.Context) over.Trace {
 	return r
 }
 
-// add keeps a call, or counts one as lost: where there is no room it takes the place of another
-// with the chance that all have (reservoir sampling).
-func (t *tracer) add(ctx context.Context, c *tracedCall, n int) {
+// pick reports whether to measure a call that is due. Where there is no room one is lost: the call
+// takes the place of another with the chance that all have (reservoir sampling), and is drawn, or it
+// need not be measured.
+func (t *tracer) pick() (picked, drawn bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if uint64(len(t.kept)) < t.keep {
+		return true, false
+	}
+	drawn = t.draw()
+	return drawn, drawn
+}
+
+// draw counts a call as lost, and reports whether that is another than the one at hand.
+func (t *tracer) draw() bool {
+	t.lost++
+	return rand.Uint64N(t.keep+t.lost) < t.keep
+}
+
+// add keeps a call. One that is not drawn found room when it began, which others may have now.
+func (t *tracer) add(ctx context.Context, c *tracedCall, n int, drawn bool) {
 	var caller any
 	if t.caller != nil && ctx != nil {
 		caller = t.caller(ctx)
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	at := uint64(len(t.kept))
-	if at < t.keep {
+	switch {
+	case at < t.keep:
 		t.kept = append(t.kept, measured{})
-	} else {
-		t.lost++
-		at = rand.Uint64N(t.keep + t.lost)
+	case drawn || t.draw():
+		at = rand.Uint64N(t.keep)
+	default:
+		return
 	}
-	if at < t.keep {
-		m := &t.kept[at]
-		m.Call, m.kind, m.target, m.bytes, m.caller = c.Record.Call, c.home.kind, c.home.target, n, caller
-	}
-	t.mu.Unlock()
+	m := &t.kept[at]
+	m.Call, m.kind, m.target, m.bytes, m.caller = c.Record.Call, c.home.kind, c.home.target, n, caller
 }
 
 // tracing is all tracers of a device. It is never changed once it is set.
@@ -241,12 +259,32 @@ func (t *countdown) begin() *tracedCall {
 	if t.every > 1 && (n < at || !t.next.CompareAndSwap(at, n+1+rand.Uint64N(2*t.every-1))) {
 		return nil // another call is the one
 	}
+	pickers, drawn := t.pick()
+	if pickers == 0 {
+		return nil
+	}
 	call := t.spare.Swap(nil)
 	if call == nil {
 		call = &tracedCall{home: t}
 	}
-	call.begin()
+	call.pickers, call.drawn = pickers, drawn
+	call.Begin()
 	return call
+}
+
+// pick returns the tracers that measure a call that is due, and those of them that drew it.
+func (t *countdown) pick() (pickers, drawn uint64) {
+	for i, one := range *t.of {
+		if one.every == t.every || rand.Uint64N(one.every) < t.every {
+			if picked, drew := one.pick(); picked {
+				pickers |= 1 << i
+				if drew {
+					drawn |= 1 << i
+				}
+			}
+		}
+	}
+	return pickers, drawn
 }
 
 // tracedCall is one call that is measured, and after that another of the same operation.
@@ -254,17 +292,7 @@ type tracedCall struct {
 	stamp.Context
 	home    *countdown
 	pickers uint64 // a bit for each tracer that picked it
-}
-
-// begin starts the record of a call that is due, for the tracers that pick it.
-func (c *tracedCall) begin() {
-	c.pickers = 0
-	for i, t := range *c.home.of {
-		if most := c.home.every; t.every == most || rand.Uint64N(t.every) < most {
-			c.pickers |= 1 << i
-		}
-	}
-	c.Begin()
+	drawn   uint64 // of these, a bit for each that had no room and lost another
 }
 
 // in returns the context of the call, which the back end finds the record in.
@@ -299,7 +327,7 @@ func (c *tracedCall) finish(n int, err error) {
 func (c *tracedCall) deliver(ctx context.Context, n int) {
 	for i, t := range *c.home.of {
 		if c.pickers>>i&1 != 0 {
-			t.add(ctx, c, n)
+			t.add(ctx, c, n, c.drawn>>i&1 != 0)
 		}
 	}
 }

@@ -340,7 +340,11 @@ func TestTracersHaveTheirShares(t *testing.T) {
 // TestTraceKeepsAFairChoice: of more calls than it holds a tracer keeps early ones and late ones, in
 // the order in which they began. Most of those that are lost are not measured.
 func TestTraceKeepsAFairChoice(t *testing.T) {
-	_, tr, ch := tracer(t, trace.Options{Every: 1, Keep: 100})
+	asked := 0
+	_, tr, ch := tracer(t, trace.Options{Every: 1, Keep: 100, Caller: func(context.Context) any {
+		asked++
+		return nil
+	}})
 	ctx := background(t)
 	var half time.Time
 	for n := range 1000 {
@@ -362,6 +366,7 @@ func TestTraceKeepsAFairChoice(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 50, early, 40, "less likely than once in 10^15")
+	require.Less(t, asked, 800, "400 are expected, with a deviation of 17")
 }
 
 // TestTracedCallsAllocateNothing: the records of calls that have ended serve those that follow, and so
