@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -36,13 +37,17 @@ type Options struct {
 	// Provider makes the spans, and its sampler decides which are recorded; nil means
 	// otel.GetTracerProvider.
 	Provider trace.TracerProvider
+	// Meters makes nfcomms.call.duration, a histogram of the calls that are measured, whose exemplars
+	// lead to their spans; nil means none.
+	Meters metric.MeterProvider
 }
 
 // Tracing is a device whose calls are traced. Its methods are safe for concurrent use.
 type Tracing struct {
 	calls  *layers.Tracer
 	tracer trace.Tracer
-	shared []attribute.KeyValue // of all spans
+	times  metric.Float64Histogram // nil: none
+	shared []attribute.KeyValue    // of all spans
 	lost   atomic.Uint64
 	stop   chan struct{}
 	ended  sync.Once
@@ -56,6 +61,13 @@ func Start(ctx context.Context, dev *nfcomms.Device, o Options) (*Tracing, error
 	if o.Interval < 0 {
 		return nil, fmt.Errorf("telemetry: interval %v: %w", o.Interval, nfcomms.ErrInvalid)
 	}
+	var times metric.Float64Histogram
+	if o.Meters != nil {
+		var err error
+		if times, err = newTimes(o.Meters); err != nil {
+			return nil, fmt.Errorf("telemetry: %w", err)
+		}
+	}
 	calls, err := layers.Start(ctx, dev, layers.Options{Every: o.Every, Keep: o.Keep, Caller: callerOf})
 	if err != nil {
 		return nil, err
@@ -64,7 +76,7 @@ func Start(ctx context.Context, dev *nfcomms.Device, o Options) (*Tracing, error
 	if provider == nil {
 		provider = otel.GetTracerProvider()
 	}
-	t := &Tracing{calls: calls, tracer: provider.Tracer(scope), stop: make(chan struct{})}
+	t := &Tracing{calls: calls, tracer: provider.Tracer(scope), times: times, stop: make(chan struct{})}
 	if o.Name != "" {
 		t.shared = append(t.shared, attribute.String("nfcomms.device", o.Name))
 	}
@@ -118,7 +130,7 @@ func (t *Tracing) span(call *layers.Span) {
 	if caller, ok := call.Caller.(trace.Span); ok {
 		ctx = trace.ContextWithSpanContext(ctx, caller.SpanContext())
 	}
-	_, span := t.tracer.Start(ctx, "nfcomms "+call.Op, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(call.Start))
+	ctx, span := t.tracer.Start(ctx, "nfcomms "+call.Op, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(call.Start))
 	if span.IsRecording() {
 		span.SetAttributes(t.shared...)
 		span.SetAttributes(attribute.Int64("nfcomms.target", int64(call.Target)), attribute.Int("nfcomms.bytes", call.Bytes))
@@ -131,4 +143,19 @@ func (t *Tracing) span(call *layers.Span) {
 		}
 	}
 	span.End(trace.WithTimestamp(call.Start.Add(call.Whole)))
+	if t.times != nil {
+		of := append([]attribute.KeyValue{attribute.String("nfcomms.operation", call.Op)}, t.shared...)
+		t.times.Record(ctx, call.Whole.Seconds(), metric.WithAttributes(of...)) // the exemplar is the span of ctx
+	}
+}
+
+// newTimes makes the histogram of measured calls. Its bounds are those of a call in memory and of one
+// that waits: a quarter of a microsecond to a second, by four.
+func newTimes(p metric.MeterProvider) (metric.Float64Histogram, error) {
+	var bounds []float64
+	for bound := 250e-9; bound < 2; bound *= 4 {
+		bounds = append(bounds, bound)
+	}
+	return p.Meter(scope).Float64Histogram("nfcomms.call.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time of calls that were measured."), metric.WithExplicitBucketBoundaries(bounds...))
 }

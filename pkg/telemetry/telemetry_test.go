@@ -145,6 +145,46 @@ func TestSamplersDecide(t *testing.T) {
 	}
 }
 
+// TestExemplars: calls that are measured are in a histogram, and its exemplars are their spans, if those
+// are recorded.
+func TestExemplars(t *testing.T) {
+	dev := openSim(t)
+	reader := sdkmetric.NewManualReader()
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	defer func() { require.NoError(t, meters.Shutdown(context.Background())) }()
+	p, kept := recorder(t, sdktrace.ParentBased(sdktrace.NeverSample()))
+	all, _ := recorder(t, sdktrace.AlwaysSample())
+	tr, err := telemetry.Start(background(t), dev, telemetry.Options{Name: "nic0", Every: 1, Interval: time.Hour, Provider: p, Meters: meters})
+	require.NoError(t, err)
+	ch, err := dev.Subscribe(background(t), nfcomms.Loopback)
+	require.NoError(t, err)
+	ctx, _ := all.Tracer("test").Start(background(t), "request")
+	exchange(background(t), t, ch)
+	exchange(ctx, t, ch)
+	tr.Close()
+	spans := make(map[string]bool)
+	for _, s := range kept.GetSpans() {
+		id, of := s.SpanContext.SpanID(), s.SpanContext.TraceID()
+		spans[string(of[:])+string(id[:])] = true
+	}
+	require.Len(t, spans, 4)
+	var got metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(background(t), &got))
+	m := got.ScopeMetrics[0].Metrics[0]
+	require.Equal(t, "nfcomms.call.duration", m.Name)
+	points := m.Data.(metricdata.Histogram[float64]).DataPoints
+	require.Len(t, points, 4, "one for each operation")
+	for _, point := range points {
+		require.EqualValues(t, 2, point.Count)
+		require.Positive(t, point.Sum)
+		device, _ := point.Attributes.Value("nfcomms.device")
+		require.Equal(t, "nic0", device.AsString())
+		require.Len(t, point.Exemplars, 1, "a call without a request has no span that is kept")
+		e := point.Exemplars[0]
+		require.True(t, spans[string(e.TraceID)+string(e.SpanID)])
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	dev := openSim(t)
 	_, err := telemetry.Start(background(t), dev, telemetry.Options{Interval: -1})
