@@ -93,6 +93,7 @@ var allowed = []struct {
 	{"kubernetes/internal/plugin", []string{"internal/cdi", "internal/topology", "pkg/"}, []string{"github.com/fsnotify/fsnotify", "golang.org/x/sync", "google.golang.org/", "k8s.io/kubelet/"}},
 	{"kubernetes/nfplugin", []string{"kubernetes/internal/plugin", "pkg/control"}, []string{"github.com/spf13/"}},
 	{"test/kubernetes", nil, nil},
+	{"test/telemetry", nil, nil},
 	{"kmod/lib/umod", []string{"bridge", "internal/kdev/uapi", "internal/kdev/umod", "internal/shm", "internal/sim", "internal/vfio"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/cdi", []string{"bridge"}, nil},
