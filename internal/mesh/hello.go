@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ func readHello(r io.Reader) (h hello, err error) {
 }
 
 // fits checks a hello against this mesh and the certificate that came with it.
-func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
+func (m *Mesh) fits(h hello, id *Identity, shown tls.ConnectionState) error {
 	if err := m.terms().differ(h.terms); err != nil {
 		return err
 	}
@@ -140,8 +141,9 @@ func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
 	case !m.has(h.from) || !m.has(h.to) || h.link < 0 || h.link >= Links ||
 		m.Neighbour(h.from, h.link) != h.to || !m.here(h.to) || m.here(h.from):
 		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
-	case id.Known[h.from] != shown:
-		return fmt.Errorf("it is not node %d: %w", h.from, ErrPeer)
+	}
+	if err := id.check(h.from, shown); err != nil {
+		return fmt.Errorf("it is not node %d: %w", h.from, err)
 	}
 	return nil
 }
@@ -216,8 +218,7 @@ func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err 
 	}
 	h, wrong := readHello(conn)
 	if wrong == nil {
-		shown, _ := fingerprint(state)
-		wrong = m.fits(h, id, shown)
+		wrong = m.fits(h, id, state)
 	}
 	if wrong == nil && m.taken(within, h.to, h.link^1) {
 		wrong = fmt.Errorf("link %d of node %d has a connection: %w: %w", h.link^1, h.to, ErrBusy, ErrPeer)

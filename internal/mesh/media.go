@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -25,9 +27,22 @@ type Identity struct {
 	// Known has the certificate of each node that is elsewhere. A peer that shows none of these
 	// fails the handshake.
 	Known map[int]Fingerprint
+	// Issued has the certificates of all nodes, of this one too, in place of both; nil: it has not.
+	Issued Issued
 	// Dial reaches neighbours; nil: [DialTLS].
 	Dial Dialer
 }
+
+// Issued are certificates of an authority. They may change at any time: each handshake asks anew.
+type Issued interface {
+	// Own returns the certificate of this process.
+	Own() (*tls.Certificate, error)
+	// Check returns why what a peer showed is not the certificate of a node, or for AnyNode of none.
+	Check(node int, shown []*x509.Certificate) error
+}
+
+// AnyNode stands for a peer that has not said yet which node it is.
+const AnyNode = -1
 
 // Peer is a connection to another process that is encrypted, and not proven yet.
 type Peer interface {
@@ -82,22 +97,46 @@ func fingerprint(s tls.ConnectionState) (f Fingerprint, ok bool) {
 
 // tls returns the configuration of either side: TLS 1.3, certificates of both, and a peer that is
 // not known is refused. Certificates need no common authority: they are known one by one.
-func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS13,
-		Certificates:       []tls.Certificate{id.Certificate},
-		ClientAuth:         tls.RequireAnyClientCert,
-		InsecureSkipVerify: true, // VerifyConnection does it
-		VerifyConnection: func(s tls.ConnectionState) error {
-			f, ok := fingerprint(s)
-			if !ok || !allowed(f) {
-				return fmt.Errorf("certificate %x is not on the list: %w", f[:8], ErrPeer)
-			}
-			return nil
-		},
+// Those of an authority are known by their names.
+func (id *Identity) tls(node int) *tls.Config {
+	c := &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		ClientAuth:             tls.RequireAnyClientCert,
+		InsecureSkipVerify:     true, // VerifyConnection does it
+		VerifyConnection:       func(s tls.ConnectionState) error { return id.check(node, s) },
 		SessionTicketsDisabled: true, // each connection shows its certificate
 		NextProtos:             []string{"nfcomms-link"},
 	}
+	if id.Issued == nil {
+		c.Certificates = []tls.Certificate{id.Certificate}
+		return c
+	}
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return id.Issued.Own() }
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return id.Issued.Own() }
+	return c
+}
+
+// check returns why a peer is not a node by what it showed; an ErrPeer.
+func (id *Identity) check(node int, s tls.ConnectionState) error {
+	f, ok := fingerprint(s)
+	switch {
+	case ok && id.Issued != nil:
+		if err := id.Issued.Check(node, s.PeerCertificates); err != nil {
+			return fmt.Errorf("certificate %x: %w: %w", f[:8], ErrPeer, err)
+		}
+		return nil
+	case ok && node != AnyNode && id.Known[node] == f:
+		return nil
+	case ok && node == AnyNode && slices.Contains(slices.Collect(maps.Values(id.Known)), f):
+		return nil
+	}
+	return fmt.Errorf("certificate %x is not on the list: %w", f[:8], ErrPeer)
+}
+
+// knows reports whether a node may show a certificate.
+func (id *Identity) knows(node int) bool {
+	_, known := id.Known[node]
+	return known || id.Issued != nil
 }
 
 // Dial connects a link to the process of its neighbour and carries words until the
@@ -108,8 +147,7 @@ func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Ide
 		return err
 	}
 	far := m.Neighbour(node, link)
-	want, known := id.Known[far]
-	if !known {
+	if !id.knows(far) {
 		return fmt.Errorf("node %d has no certificate on the list: %w", far, ErrPeer)
 	}
 	dial := id.Dial
@@ -118,7 +156,7 @@ func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Ide
 	}
 	within, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
-	p, err := dial(within, address, id.tls(func(f Fingerprint) bool { return f == want }))
+	p, err := dial(within, address, id.tls(far))
 	if err != nil {
 		return fmt.Errorf("dial node %d at %s: %w", far, address, err)
 	}
@@ -169,11 +207,7 @@ func (m *Mesh) Serve(ctx context.Context, listen Listener, id *Identity, report 
 	if report == nil {
 		report = func(error) {}
 	}
-	known := map[Fingerprint]bool{}
-	for _, f := range id.Known {
-		known[f] = true
-	}
-	l, err := listen(id.tls(func(f Fingerprint) bool { return known[f] }), report)
+	l, err := listen(id.tls(AnyNode), report)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"slices"
@@ -26,6 +27,14 @@ func certificate(t *testing.T, a *testcert.Authority, name string) (tls.Certific
 	c, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	require.NoError(t, err)
 	return c, sha256.Sum256(c.Certificate[0])
+}
+
+// shows is a connection whose peer showed a certificate.
+func shows(t *testing.T, c tls.Certificate) tls.ConnectionState {
+	t.Helper()
+	leaf, err := x509.ParseCertificate(c.Certificate[0])
+	require.NoError(t, err)
+	return tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
 }
 
 // two processes of one node each: near dials, far serves.
@@ -226,12 +235,12 @@ func TestStrangers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, conn) // until it hangs up
 	require.NoError(t, conn.Close())
 
-	fit := terms{side: [3]int{2, 1, 1}}
+	fit, near := terms{side: [3]int{2, 1, 1}}, shows(t, w.nearID.Certificate)
 	for _, h := range []hello{{0, 1, 2, fit}, {0, 0, 0, fit}, {1, 0, 0, fit}, {7, 1, 0, fit}, {0, 1, 255, fit}} {
-		require.ErrorIs(t, w.far.fits(h, w.farID, w.farID.Known[0]), ErrPeer)
+		require.ErrorIs(t, w.far.fits(h, w.farID, near), ErrPeer)
 	}
-	require.NoError(t, w.far.fits(hello{0, 1, 0, fit}, w.farID, w.farID.Known[0]))
-	require.ErrorIs(t, w.far.fits(hello{0, 1, 0, fit}, w.farID, Fingerprint{}), ErrPeer)
+	require.NoError(t, w.far.fits(hello{0, 1, 0, fit}, w.farID, near))
+	require.ErrorIs(t, w.far.fits(hello{0, 1, 0, fit}, w.farID, shows(t, w.stranger)), ErrPeer)
 	w.settle(t, Well)
 }
 
@@ -297,7 +306,7 @@ func TestTwoOfOneName(t *testing.T) {
 // TestAnotherVersion: links of another version are refused by name, whichever end is older.
 func TestAnotherVersion(t *testing.T) {
 	w := newTwo(t)
-	config := w.nearID.tls(func(Fingerprint) bool { return true })
+	config := w.nearID.tls(1)
 	p, err := DialTLS(t.Context(), w.address, config)
 	require.NoError(t, err)
 	conn, _, err := p.Handshake(t.Context())

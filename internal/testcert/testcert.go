@@ -57,6 +57,16 @@ func (a *Authority) IssueUntil(t testing.TB, name, uri string, end time.Time) Pa
 	return p
 }
 
+// IssueHost makes a certificate of a host, whose name may have a wildcard.
+func (a *Authority) IssueHost(t testing.TB, host string, end time.Time) Pair {
+	t.Helper()
+	_, _, p := sign(t, &x509.Certificate{
+		DNSNames: []string{host}, NotAfter: end,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a)
+	return p
+}
+
 // sign signs a template, with its own key without an authority.
 func sign(t testing.TB, template *x509.Certificate, by *Authority) (*x509.Certificate, *ecdsa.PrivateKey, Pair) {
 	t.Helper()
