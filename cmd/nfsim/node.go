@@ -36,6 +36,9 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	if err != nil {
 		return err
 	}
+	if err := s.issued(o, log); err != nil {
+		return err
+	}
 	device, lines, err := prepareShared(o, log)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/mesh"
+	"github.com/nfcomms/nfcomms/internal/mesh/service"
 	"github.com/nfcomms/nfcomms/internal/mesh/udp"
 	"github.com/nfcomms/nfcomms/internal/topology"
 )
@@ -24,6 +25,7 @@ type nodeSettings struct {
 	listen  string // empty: neighbours are reached, and reach nobody here
 	dial    map[topology.Link]string
 	id      mesh.Identity
+	found   *service.Service // where the others are; nil: dial says it
 	print   mesh.Fingerprint // of its own certificate
 	classic bool
 	depth   int
@@ -36,7 +38,12 @@ func parseNode(o *options) (*nodeSettings, error) {
 		return nil, err
 	}
 	read := s.flags
-	if o.fabric != "" {
+	switch {
+	case o.service != "":
+		read = s.members
+	case o.authority != "":
+		return nil, usagef("--authority is for nodes of a --service; others know certificates one by one")
+	case o.fabric != "":
 		read = s.file
 	}
 	if err := read(o); err != nil {

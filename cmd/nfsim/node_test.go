@@ -21,6 +21,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/mesh"
+	"github.com/nfcomms/nfcomms/internal/mesh/service"
 	"github.com/nfcomms/nfcomms/internal/testcert"
 	"github.com/nfcomms/nfcomms/internal/topology"
 )
@@ -180,10 +181,20 @@ func TestBadNodes(t *testing.T) {
 	other := strings.Repeat("5e", 32)
 	listen := ", listen: '127.0.0.1:7001', certificate: " + other
 	flags := func(more ...string) []string { return append([]string{"--torus", "2x2x1", "--node", "0,0,0"}, more...) }
+	member := func(node, records string, more ...string) []string {
+		return append([]string{"--torus", "2x2x1", "--node", node, "--service", records, "--listen", "127.0.0.1:0", "--authority", c.cert}, more...)
+	}
 	for name, bad := range map[string]struct {
 		args []string
 		want error
 	}{
+		"no service":           {member("nf-0", "nf.svc"), service.ErrName},
+		"no number":            {member("0.0.0", "_a._tcp.nf.svc"), service.ErrName},
+		"no node of it":        {member("nf-4", "_a._tcp.nf.svc"), topology.ErrOutside},
+		"service and links":    {member("nf-0", "_a._tcp.nf.svc", "--peer", "1.0.0="+other), nil},
+		"service and file":     {member("nf-0", "_a._tcp.nf.svc", "--fabric", "f"), nil},
+		"no authority":         {member("nf-0", "_a._tcp.nf.svc", "--authority", ""), nil},
+		"authority alone":      {flags("--authority", c.cert, "--peer", "1.0.0="+other, "--link", "x+=a:1"), nil},
 		"no torus":             {[]string{"--node", "0.0.0"}, nil},
 		"33 thousand":          {[]string{"--node", "0.0.0", "--torus", "32x32x33"}, topology.ErrTorus},
 		"no YAML":              {[]string{"--node", "a", "--fabric", file("torus: [")}, topology.ErrSyntax},
@@ -250,6 +261,18 @@ func TestNodesOverUDP(t *testing.T) {
 	require.Zero(t, c.Changed+c.Doubled)
 	near.end()
 	far.end()
+}
+
+// TestWhoDialsInAService: each node dials on its plus side by the names of the others.
+func TestWhoDialsInAService(t *testing.T) {
+	c := newCredentials(t, "c")
+	s, err := parseNode(&options{
+		node: "nf-5", torus: "3x2x1", service: "_links._tcp.nf.svc.", listen: "udp://0.0.0.0:7000",
+		certificate: c.cert, key: c.key, authority: c.cert,
+	})
+	require.NoError(t, err)
+	require.Equal(t, "2.1.0", s.at.String())
+	require.Equal(t, map[topology.Link]string{topology.XPlus: "nf-3.nf.svc", topology.YPlus: "nf-2.nf.svc"}, s.dial)
 }
 
 // TestWhoDials: of two that both listen, the end on the plus side of a link does.

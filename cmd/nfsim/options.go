@@ -40,6 +40,7 @@ type options struct {
 	node, torus, fabric, listen string
 	links, peers                []string
 	certificate, key            string
+	service, authority          string
 	console                     bool
 }
 
@@ -132,6 +133,8 @@ func (o *options) defineNode(cmd *cobra.Command) {
 	f.StringArrayVar(&o.links, "link", nil, "node: reach the neighbour of a link, x+=HOST:PORT or x+=udp://HOST:PORT; for each that does not connect by itself")
 	f.StringArrayVar(&o.peers, "peer", nil, "node: certificate of a neighbour, 0.0.0=SHA256 in hex; for each of them")
 	f.StringVar(&o.fabric, "fabric", "", "node: file that describes the whole (docs/fabric.md), in place of those")
+	f.StringVar(&o.service, "service", "", "node: find all nodes by these DNS records, _PORT._tcp.DOMAIN; --node is NAME-NUMBER then")
+	f.StringVar(&o.authority, "authority", "", "node: file of the authority for the hosts of --service, PEM; read anew at each connection, as the next two are")
 	f.StringVar(&o.certificate, "certificate", "", "node: file of its certificate, PEM")
 	f.StringVar(&o.key, "key", "", "node: file of the key of that")
 	f.BoolVar(&o.console, "console", false, "node: obey commands from the standard input")

@@ -40,6 +40,7 @@ var allowed = []struct {
 	{"internal/sim", []string{"internal/arena", "bridge", "bridge/abi", "internal/wire", "internal/logqueue", "bridge/mailbox", "internal/mesh", "internal/nodes", "internal/region", "internal/firmware"}, []string{sys}},
 	{"internal/mesh", []string{"bridge", "bridge/abi", "internal/firmware"}, nil},
 	{"internal/mesh/udp", []string{"bridge", "internal/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
+	{"internal/mesh/service", []string{"bridge", "internal/mesh"}, nil},
 	{"internal/nodes", []string{"bridge", "bridge/abi"}, nil},
 	{"internal/arena", []string{"bridge", "bridge/abi", "internal/wire", "internal/fault", "internal/logqueue", "internal/shmwire"}, []string{sys}},
 	{"internal/shm", []string{"bridge", "bridge/abi", "internal/wire", "internal/arena", "internal/logqueue", "bridge/mailbox", "internal/nodes", "internal/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
