@@ -156,18 +156,23 @@ func (f *follower) run(ctx context.Context) error {
 			continue
 		case errors.Is(err, control.ErrSlowWatcher) && f.token != "":
 			continue
-		case !f.connected, !errors.Is(err, control.ErrUnavailable) && !errors.Is(err, control.ErrShutdown):
+		case !f.connected, !isAway(err):
 			return err
 		}
-		f.app.note("%s; waiting for the server", message(err))
-		if err := f.await(ctx); err != nil {
+		if err := f.app.awaitServer(ctx, f.client, err); err != nil {
 			return err
 		}
 	}
 }
 
-// await waits until the server answers again.
-func (f *follower) await(ctx context.Context) error {
+// isAway reports whether the server does not answer, or ends: it may be there again.
+func isAway(err error) bool {
+	return errors.Is(err, control.ErrUnavailable) || errors.Is(err, control.ErrShutdown)
+}
+
+// awaitServer notes why a watch was lost, and waits until the server answers again.
+func (a *app) awaitServer(ctx context.Context, c *control.Client, lost error) error {
+	a.note("%s; waiting for the server", message(lost))
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
 	for {
@@ -176,8 +181,8 @@ func (f *follower) await(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		_, err := f.client.Versions.GetVersion(ctx, &nfcommsv1.GetVersionRequest{})
-		if !errors.Is(err, control.ErrUnavailable) && !errors.Is(err, control.ErrShutdown) {
+		_, err := c.Versions.GetVersion(ctx, &nfcommsv1.GetVersionRequest{})
+		if !isAway(err) {
 			return nil // another error is for the watch to report
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -192,6 +193,51 @@ func TestListWatch(t *testing.T) {
 	}
 	l.stop()
 	require.Equal(t, exitInterrupted, <-l.code)
+}
+
+// TestListWatchSurvivesServer: list -w shows the devices of the server that comes after, and says which
+// are not there any more. A device that is as it was is not shown again.
+func TestListWatchSurvivesServer(t *testing.T) {
+	h, address := startHost(t, hostOptions{devices: []string{"sim0=sim:", "sim1=sim:"}})
+	l := startLive(t, "--address", address, "list", "-w", "-o", "json")
+	l.until(t, `"sim0"`)
+	l.until(t, `"sim1"`)
+	require.NoError(t, h.stop())
+	next, err := newHost(t.Context(), h.path, hostOptions{devices: []string{"sim1=sim:", "sim2=sim:"}})
+	require.NoError(t, err)
+	*h = *next
+	l.until(t, `"sim2"`)
+	removed := l.until(t, `"removed"`)
+	require.Contains(t, removed[len(removed)-1], `"sim0"`)
+	require.Equal(t, exitOK, nfctl(t.Context(), t, "drain", "sim1", "--address", address).code)
+	l.until(t, `"drained"`)
+	l.stop()
+	require.Equal(t, exitInterrupted, <-l.code)
+	require.Contains(t, l.stderr(), "waiting for the server")
+}
+
+// TestListWatchSameState: of a snapshot that follows a lost stream what differs is shown.
+func TestListWatchSameState(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{streams: streams{nil, &out, io.Discard}, output: "json", noColor: true}
+	a.buffered = bufio.NewWriter(&out)
+	w := deviceWatch{app: a, out: a.series(), shown: map[string]*nfcommsv1.Device{}}
+	for _, c := range []struct {
+		epoch uint32
+		shows bool
+	}{{1, true}, {1, false}, {2, true}, {2, false}} {
+		out.Reset()
+		require.NoError(t, w.take(&nfcommsv1.WatchDevicesResponse{
+			Change: nfcommsv1.Change_CHANGE_SNAPSHOT, Device: &nfcommsv1.Device{Name: "devices/sim0", Epoch: c.epoch},
+		}))
+		require.Equal(t, c.shows, out.Len() > 0)
+	}
+	out.Reset()
+	require.NoError(t, w.take(&nfcommsv1.WatchDevicesResponse{
+		Change: nfcommsv1.Change_CHANGE_DELETED, Device: &nfcommsv1.Device{Name: "devices/sim0", State: nfcommsv1.Device_STATE_READY},
+	}))
+	require.Contains(t, out.String(), `"removed"`)
+	require.Empty(t, w.shown)
 }
 
 // TestDistance counts the letters between two names.

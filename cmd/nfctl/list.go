@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,14 +31,16 @@ func newList(a *app) *cobra.Command {
 		Use: "list [DEVICE...]", Aliases: []string{"devices"}, GroupID: groupLook,
 		Short: "List the devices",
 		Long: `List the devices, or those that are named. With --watch each is shown as it is, then
-again whenever its state changes, until interrupted: as JSON and YAML one device a
-document. With --all the servers of all contexts are asked at once, and each that is not
-ok stands below the devices: exit code 8, unless all of them end with the same one.`,
+again whenever its state changes, until interrupted, also after the connection was lost
+and is back: as JSON and YAML one device a document. With --all the servers of all
+contexts are asked at once, and each that is not ok stands below the devices: exit code 8,
+unless all of them end with the same one.`,
 		ValidArgsFunction: a.completeDevices,
 		RunE: a.either(&all, a.listAll, a.connected(func(ctx context.Context, c *control.Client, args []string) error {
 			devices, err := a.namedDevices(ctx, c, args)
 			if watch && err == nil {
-				return a.watchDevices(ctx, c, args)
+				w := deviceWatch{app: a, client: c, names: args, out: a.series(), shown: make(map[string]*nfcommsv1.Device)}
+				return w.run(ctx)
 			}
 			if err != nil {
 				return err
@@ -52,16 +53,9 @@ ok stands below the devices: exit code 8, unless all of them end with the same o
 		})),
 	}
 	allFlag(cmd, &all)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on with changes until interrupted; --timeout does not count")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue with changes until interrupted; --timeout does not count")
 	cmd.MarkFlagsMutuallyExclusive("all", "watch")
 	return cmd
-}
-
-// watchedRecord is a line of nfctl list --watch.
-type watchedRecord struct{ listedRecord }
-
-func (r watchedRecord) table(p *printer) {
-	listRecord{Devices: []listedRecord{{deviceRecord: r.deviceRecord}}}.table(p)
 }
 
 // namedDevices returns the devices of these names, or all if there is no name.
@@ -79,26 +73,6 @@ func (a *app) namedDevices(ctx context.Context, c *control.Client, names []strin
 		devices = append(devices, d.GetDevice())
 	}
 	return devices, nil
-}
-
-// watchDevices prints the devices of these names, or all, as they are and as they change, without their
-// counters, until the context ends.
-func (a *app) watchDevices(ctx context.Context, c *control.Client, names []string) error {
-	stream, err := c.Devices.WatchDevices(ctx, &nfcommsv1.WatchDevicesRequest{})
-	if err != nil {
-		return err
-	}
-	out := a.series()
-	for {
-		m, err := stream.Recv()
-		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return deviceName(name) == m.GetDevice().GetName() })
-		if err == nil && m.GetDevice() != nil && named {
-			err = out.print(watchedRecord{listedRecord{deviceRecord: deviceOf(m.GetDevice())}})
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 func (r listRecord) table(p *printer) {

@@ -20,7 +20,7 @@ type deviceRecord struct {
 	Device    string         `json:"device" doc:"name of the device"`
 	Address   string         `json:"address" doc:"address it is opened with"`
 	Driver    string         `json:"driver" doc:"back end; empty until the device was open once"`
-	State     string         `json:"state" doc:"opening, ready, degraded, draining, drained, resetting or failed"`
+	State     string         `json:"state" doc:"opening, ready, degraded, draining, drained, resetting or failed; removed in list --watch alone"`
 	Failure   *failureRecord `json:"failure" doc:"why it is failed; null in other states"`
 	Owned     bool           `json:"owned" doc:"true if the server opened it, false if it is the application's own"`
 	StateTime string         `json:"state_time" doc:"when the state last changed, RFC 3339 in UTC"`
