@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -19,15 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nfcomms/nfcomms/kubernetes/internal/command"
 	"github.com/nfcomms/nfcomms/kubernetes/internal/plugin"
 	"github.com/nfcomms/nfcomms/pkg/control"
-)
-
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/nfcomms/nfcomms/pkg/metrics"
 )
 
 // settings are those of the command line.
@@ -48,20 +41,7 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	started := false
-	root := newRoot(getenv, stderr, &started)
-	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	switch err := root.ExecuteContext(ctx); {
-	case err == nil:
-		return exitOK
-	case started:
-		fmt.Fprintf(stderr, "nfplugin: %v\n", err)
-		return exitFailed
-	default:
-		fmt.Fprintf(stderr, "nfplugin: %v\n", err)
-		return exitUsage
-	}
+	return command.Run(ctx, newRoot(getenv, stderr, &started), &started, args, stdout, stderr)
 }
 
 func newRoot(getenv func(string) string, stderr io.Writer, started *bool) *cobra.Command {
@@ -104,16 +84,8 @@ for --cdi-dir; the flag wins.`,
 }
 
 // fromEnvironment sets the flags that the command line does not have.
-func fromEnvironment(f *pflag.FlagSet, getenv func(string) string) (err error) {
-	f.VisitAll(func(flag *pflag.Flag) {
-		name := "NFPLUGIN_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		if value := getenv(name); value != "" && !flag.Changed && err == nil {
-			if bad := f.Set(flag.Name, value); bad != nil {
-				err = fmt.Errorf("%s: %w", name, bad)
-			}
-		}
-	})
-	return err
+func fromEnvironment(f *pflag.FlagSet, getenv func(string) string) error {
+	return command.FromEnvironment("NFPLUGIN_", f, getenv)
 }
 
 // options reads the settings.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"github.com/nfcomms/nfcomms/kubernetes/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/control"
 )
 
@@ -37,13 +38,13 @@ func TestUsage(t *testing.T) {
 	} {
 		var out, err bytes.Buffer
 		code := run(t.Context(), c.args, func(name string) string { return c.env[name] }, &out, &err)
-		require.Equal(t, exitUsage, code, "%s", &err)
+		require.Equal(t, command.ExitUsage, code, "%s", &err)
 		require.Contains(t, err.String(), c.says)
 		require.Equal(t, 1, bytes.Count(err.Bytes(), []byte("\n")), "%s", &err)
 		require.Empty(t, out.String())
 	}
 	var out bytes.Buffer
-	require.Equal(t, exitOK, run(t.Context(), []string{"--help"}, os.Getenv, &out, io.Discard))
+	require.Equal(t, command.ExitOK, run(t.Context(), []string{"--help"}, os.Getenv, &out, io.Discard))
 	require.Contains(t, out.String(), "nfcomms.dev/share")
 }
 
@@ -96,10 +97,10 @@ func TestRun(t *testing.T) {
 		require.Less(t, time.Since(begin), time.Minute, "not ready")
 	}
 	cancel()
-	require.Equal(t, exitOK, <-code)
+	require.Equal(t, command.ExitOK, <-code)
 
 	env["NFPLUGIN_KUBELET_DIR"] = filepath.Join(dir, "none")
-	require.Equal(t, exitFailed, run(t.Context(), []string{"--address", "unix:" + filepath.Join(dir, "d")}, func(name string) string { return env[name] }, io.Discard, log))
+	require.Equal(t, command.ExitFailed, run(t.Context(), []string{"--address", "unix:" + filepath.Join(dir, "d")}, func(name string) string { return env[name] }, io.Discard, log))
 }
 
 func get(t *testing.T, address, path string) int {
