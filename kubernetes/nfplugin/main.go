@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -26,6 +27,7 @@ import (
 // settings are those of the command line.
 type settings struct {
 	address, folder, cdi, http, level string
+	pods                              string
 	sockets, shares                   []string
 	reset                             bool
 	grace                             time.Duration
@@ -67,7 +69,7 @@ for --cdi-dir; the flag wins.`,
 			}
 			*started = true
 			defer func() { _ = o.Client.Close() }() // all calls have ended
-			return serve(cmd.Context(), o, s.http)
+			return s.serve(cmd.Context(), o)
 		},
 	}
 	f := root.Flags()
@@ -78,7 +80,8 @@ for --cdi-dir; the flag wins.`,
 	f.StringVar(&s.cdi, "cdi-dir", "", "give devices by names of CDI, whose specification goes to this folder; empty: by nodes and mounts")
 	f.BoolVar(&s.reset, "reset", false, "reset a whole device before each start of its container; the daemon needs the right to")
 	f.DurationVar(&s.grace, "grace", 10*time.Second, "how long the daemon may be silent before devices are unhealthy")
-	f.StringVar(&s.http, "http", "", "serve /healthz, and /readyz, which is 200 while registered, at this address")
+	f.StringVar(&s.http, "http", "", "serve /metrics, /healthz, and /readyz, which is 200 while registered, at this address")
+	f.StringVar(&s.pods, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that lists the devices of pods, for /metrics; empty: do not ask")
 	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
 	return root
 }
@@ -108,42 +111,27 @@ func (s *settings) options(stderr io.Writer) (o plugin.Options, err error) {
 	return o, err
 }
 
-// serve runs the plugin, with its probes if they have an address.
-func serve(ctx context.Context, o plugin.Options, address string) error {
-	if address == "" {
+// serve runs the plugin, with metrics and probes if they have an address.
+func (s *settings) serve(ctx context.Context, o plugin.Options) error {
+	if s.http == "" {
 		return plugin.Run(ctx, o)
+	}
+	registry := prometheus.NewRegistry()
+	if s.pods != "" {
+		pods, err := plugin.NewPods(s.pods, o.Log)
+		if err != nil {
+			return fmt.Errorf("--pod-resources: %w", err)
+		}
+		defer func() { _ = pods.Close() }() // the server has ended
+		registry.MustRegister(pods)
 	}
 	var registered atomic.Bool
 	o.Registered = registered.Store
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	handler := metrics.Handler(metrics.HandlerOptions{Gatherer: registry, Logger: o.Log, Ready: func(context.Context) error {
 		if !registered.Load() {
-			http.Error(w, "not registered with the kubelet", http.StatusServiceUnavailable)
-			return
+			return errors.New("not registered with the kubelet")
 		}
-		fmt.Fprintln(w, "registered")
-	})
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	o.Log.Info("probes", "address", l.Addr().String())
-	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 4096}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			cancel(err) // without probes the node would not notice
-		}
-	}()
-	err = plugin.Run(ctx, o)
-	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause
-	}
-	_ = server.Close()
-	<-done
-	return err
+		return nil
+	}})
+	return command.WithProbes(ctx, o.Log, s.http, handler, func(ctx context.Context) error { return plugin.Run(ctx, o) })
 }
