@@ -47,11 +47,14 @@ func (s *Spec) Text() []byte {
 	return append(text, '\n')
 }
 
-// Write replaces the file in a folder, which is made if need be, as a whole: a runtime that reads
+// Write replaces the file of all devices in a folder, as [Spec.WriteFile] does.
+func (s *Spec) Write(folder string) error { return s.WriteFile(folder, File) }
+
+// WriteFile replaces a file in a folder, which is made if need be, as a whole: a runtime that reads
 // meanwhile finds the old one or the new one. Without devices there is no file, as runtimes refuse
 // a specification of none.
-func (s *Spec) Write(folder string) error {
-	name := filepath.Join(folder, File)
+func (s *Spec) WriteFile(folder, file string) error {
+	name := filepath.Join(folder, file)
 	if len(s.Devices) == 0 {
 		if err := os.Remove(name); !os.IsNotExist(err) {
 			return err

@@ -45,8 +45,8 @@ type plugin struct {
 	places places
 }
 
-// Run offers devices until the context ends, or until an error that no retry mends.
-func Run(ctx context.Context, o Options) error {
+// newPlugin returns a plugin with defaults in place of what the options leave out.
+func newPlugin(o Options) *plugin {
 	if o.Folder == "" {
 		o.Folder = v1beta1.DevicePluginPath
 	}
@@ -59,7 +59,12 @@ func Run(ctx context.Context, o Options) error {
 	if o.describe == nil {
 		o.describe = func(name, address string) (cdi.Device, error) { return cdi.Describe(name, address, o.Sockets) }
 	}
-	p := &plugin{Options: o, table: newTable(&o), places: places{client: o.Client, asked: make(map[string]place)}}
+	return &plugin{Options: o, table: newTable(&o), places: places{client: o.Client, asked: make(map[string]place)}}
+}
+
+// Run offers devices until the context ends, or until an error that no retry mends.
+func Run(ctx context.Context, o Options) error {
+	p := newPlugin(o)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		p.follow(ctx)

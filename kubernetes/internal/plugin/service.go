@@ -44,11 +44,14 @@ func (s *service) GetDevicePluginOptions(context.Context, *v1beta1.Empty) (*v1be
 	return s.options(), nil
 }
 
+// offers reports whether a device is of this resource.
+func (s *service) offers(o *offer) bool { return (o.shares > 0) == s.shared }
+
 // ListAndWatch sends the list of devices, and again whenever it changes.
 func (s *service) ListAndWatch(_ *v1beta1.Empty, stream grpc.ServerStreamingServer[v1beta1.ListAndWatchResponse]) error {
 	var sent *v1beta1.ListAndWatchResponse
 	for {
-		offers, bell := s.table.list(s.shared)
+		offers, bell := s.table.list(s.offers)
 		if now := listOf(offers); sent == nil || !proto.Equal(now, sent) {
 			if err := stream.Send(now); err != nil {
 				return err
@@ -86,7 +89,7 @@ func listOf(offers []*offer) *v1beta1.ListAndWatchResponse {
 // find returns the devices of ids, in the order of the ids. Each must be of this resource.
 func (s *service) find(ids []string) ([]*offer, error) {
 	all := make(map[string]*offer)
-	offers, _ := s.table.list(s.shared)
+	offers, _ := s.table.list(s.offers)
 	for _, o := range offers {
 		for _, id := range o.ids() {
 			all[id] = o

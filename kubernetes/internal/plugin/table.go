@@ -27,6 +27,7 @@ type offer struct {
 	shares int
 	// numa is the node of the machine that it is next to; -1: none is known.
 	numa int64
+	info *nfcommsv1.Device
 }
 
 // ids lists the ids of a device: its name, or its name and a number for each share.
@@ -174,7 +175,7 @@ func (t *table) offerLocked() {
 // offerOf describes a device of the daemon.
 func (t *table) offerOf(name string) (*offer, cdi.Device, error) {
 	k := t.devices[name]
-	o := &offer{name: name, address: k.GetAddress(), epoch: k.GetEpoch(), healthy: k.healthy, numa: -1}
+	o := &offer{name: name, address: k.GetAddress(), epoch: k.GetEpoch(), healthy: k.healthy, numa: -1, info: k.Device}
 	if node := k.GetBoard().GetNumaNode(); k.GetBoard() != nil && k.Board.NumaNode != nil && node >= 0 {
 		o.numa = int64(node)
 	}
@@ -206,12 +207,12 @@ func (t *table) write(given []cdi.Device) bool {
 	return err == nil
 }
 
-// list returns what is offered as a whole or as shares, in order, and a bell for the next change.
-func (t *table) list(shared bool) (offers []*offer, bell <-chan struct{}) {
+// list returns the offers that are of a kind, in order, and a bell for the next change.
+func (t *table) list(is func(*offer) bool) (offers []*offer, bell <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(t.offers)) {
-		if o := t.offers[name]; (o.shares > 0) == shared {
+		if o := t.offers[name]; is(o) {
 			offers = append(offers, o)
 		}
 	}
