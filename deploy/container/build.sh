@@ -35,6 +35,17 @@ ldd "$root"/usr/bin/* | grep -oP '(=> )?\K/\S+(?= \(0x)' | sort -u | while read 
 done
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$root/usr/bin/" \
 	-ldflags "-s -w -buildid= -X github.com/nfcomms/nfcomms/pkg/control.release=$version" ./kubernetes/nfplugin
+# A module of its own, which go.work does not have, with the licences of the modules that it links.
+(
+	cd kubernetes/dra
+	export GOWORK=off CGO_ENABLED=0
+	go build -trimpath -buildvcs=false -o "$root/usr/bin/" \
+		-ldflags "-s -w -buildid= -X github.com/nfcomms/nfcomms/pkg/control.release=$version" ./nfdra
+	go list -deps -f '{{with .Module}}{{.Dir}}{{end}}' ./nfdra | grep /pkg/mod/ | sort -u | while read -r dir; do
+		printf '\n%s\n\n' "== ${dir##*/pkg/mod/}"
+		find "$dir" -maxdepth 1 -type f | grep -iE '/(licen[cs]e|notice|copying)[^/]*$' | sort | xargs -d '\n' cat
+	done | gzip -9n >"$root/usr/share/doc/nfcomms/licenses-nfdra.gz"
+)
 cp /usr/share/doc/libc6/copyright "$root/usr/share/doc/libc6-copyright" 2>/dev/null || true
 echo 'nfcomms:x:65532:65532:NFComms device daemon:/:/usr/sbin/nologin' >"$root/etc/passwd"
 echo 'root:x:0:0:root:/:/usr/sbin/nologin' >>"$root/etc/passwd"
