@@ -1,0 +1,2 @@
+// Package render makes objects of manifests, as kustomize and Helm do.
+package render
