@@ -4,6 +4,7 @@
 #	scripts/deps.sh build    what a build and the demo need
 #	scripts/deps.sh test     what the tests and the linters need as well
 #	scripts/deps.sh packages what building the packages needs
+#	scripts/deps.sh kubernetes what a control plane of Kubernetes needs
 #	scripts/deps.sh vm       what a virtual machine with the kernel module needs
 #	scripts/deps.sh vm-debug what the build of a debug kernel needs as well
 #	scripts/deps.sh vm-arm what one of another processor needs as well
@@ -65,6 +66,10 @@ if [ "$what" = packages ]; then
 	need systemd-nspawn systemd-container
 	need nsenter util-linux
 	need perl perl
+fi
+if [ "$what" = kubernetes ]; then
+	need etcd etcd-server
+	need unshare util-linux
 fi
 case $what in
 vm* | packages)
