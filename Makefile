@@ -170,12 +170,14 @@ test-packages: deps-build ## the packages in a booted Debian, the image in a con
 	@deploy/dkms/check.sh
 
 .PHONY: test-kubernetes
+test-kubernetes: deps-build bin/testrun ## nfplugin under the kubelet's own device manager, and the manifests on a control plane of Kubernetes, which are built the first time
+	@scripts/deps.sh kubernetes
+	@$(RUNNER) "go kubernetes: cd test/kubernetes && GOWORK=off $(GO) test -vet=off -count=1 -timeout 20m -json ./..." \
+		"go kubernetes/dra: cd kubernetes/dra && GOWORK=off $(GO) test -count=1 -timeout 5m -json ./..."
 
 .PHONY: test-telemetry
 test-telemetry: deps-build bin/testrun ## spans and exemplars at the collector of OpenTelemetry, which is built from its modules the first time
 	@$(RUNNER) "go telemetry: cd test/telemetry && GOWORK=off $(GO) test -count=1 -timeout 20m -json ./..."
-test-kubernetes: deps-build bin/testrun ## the manifests, rendered and held to the types of Kubernetes, which are built the first time
-	@$(RUNNER) "go kubernetes: cd test/kubernetes && GOWORK=off $(GO) test -vet=off -count=1 -timeout 10m -json ./..."
 
 .PHONY: licenses
 licenses: deps-build ## write the licences of all that the programs link
