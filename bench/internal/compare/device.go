@@ -78,6 +78,21 @@ func NewEcho(ctx context.Context, dev *nfcomms.Device) (*Contender, error) {
 	})
 }
 
+// NewCall asks the loopback program, which answers with the question.
+func NewCall(ctx context.Context, dev *nfcomms.Device) (*Contender, error) {
+	msg := Buffer(MessageSize)
+	c := &Contender{Name: NameCall, Does: DoesEcho, Size: MessageSize, Batch: SmallBatch}
+	return onProgram(ctx, dev, "loopback", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
+		start := time.Now()
+		for range n {
+			if _, err := ch.Call(ctx, msg, msg); err != nil {
+				return 0, err
+			}
+		}
+		return time.Since(start), nil
+	})
+}
+
 // NewSendInd gives transfers to the sink.
 func NewSendInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*Contender, error) {
 	return SendInd(ctx, dev, NameSendInd, batch, Buffer(size))

@@ -17,6 +17,7 @@ const (
 	NameSend       = "nfcomms Send"
 	NameReceive    = "nfcomms Receive"
 	NameEcho       = "nfcomms Send+Receive"
+	NameCall       = "nfcomms Call"
 	NameSendInd    = "nfcomms SendInd"
 	NameReceiveInd = "nfcomms ReceiveInd"
 

@@ -36,7 +36,8 @@ const peersLong = `Compare NFComms with what one would use instead, all interlea
 Small: 56-byte messages, timed per batch of 100. The Go channel is a ping-pong
 between two goroutines. Pipes, UNIX socket, mangos (a pair of the Scalability
 Protocols) and gRPC are round trips to another process, a child of this run.
-Send is one message with its ack, Send+Receive a message and its echo.
+Send is one message with its ack, Send+Receive a message and its echo, Call a
+question and its answer.
 Bulk: memcpy is Go's copy of the same bytes on one core. The others move them to
 the other process and wait for a word back (gRPC in messages of at most 1 MiB).
 SendInd and ReceiveInd move one transfer at a time on one target. Each of these

@@ -39,7 +39,7 @@ func TestPeersJSON(t *testing.T) {
 func TestPeersTable(t *testing.T) {
 	t.Setenv("PATH", "")
 	out := clitest.MustRun(t, tinyPeers...)
-	for _, want := range []string{compare.NameMemcpy, compare.NameChan, compare.NamePipe, compare.NameUnix, compare.NameMangos, compare.NameGRPC, compare.NameSend, compare.NameReceive, compare.NameEcho,
+	for _, want := range []string{compare.NameMemcpy, compare.NameChan, compare.NamePipe, compare.NameUnix, compare.NameMangos, compare.NameGRPC, compare.NameSend, compare.NameReceive, compare.NameEcho, compare.NameCall,
 		compare.NameSendInd, compare.NameReceiveInd, "simulated device", "blocked sends", "T12"} {
 		require.Contains(t, out, want)
 	}

@@ -86,7 +86,7 @@ func allNames() (names []string) {
 // those that none of the measurements does.
 var allWanted = []struct{ id, what, elsewhere string }{
 	{"T1", "56 B Send beside a Go channel", ""},
-	{"T1e", "56 B and its echo beside a Go channel", ""},
+	{"T1e", "56 B by Call, and its answer, beside a Go channel", ""},
 	{"T2", "56 B between two processes", "nfbench peers --address shm:PATH"},
 	{"T3", "what an idle device and a blocked call cost", ""},
 	{"T4", "a message to a device at rest beside futexes", ""},
