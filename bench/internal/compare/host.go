@@ -25,6 +25,9 @@ const (
 	NameSendIndCold    = NameSendInd + cold
 	NameReceiveIndCold = NameReceiveInd + cold
 	cold               = ", buffers in turn"
+
+	NameFarDirect = NameSendInd + ", an emulated processor's memory in place"
+	NameFarStaged = NameSendInd + ", an emulated processor's memory staged"
 )
 
 // Kinds of operation: only contenders of one kind are compared.

@@ -223,7 +223,7 @@ func peers(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, err
 	b := beside{compare.NewNatives(ctx, o.libraries), compare.NewLimits(ctx)}
 	r.NotMeasured = append(b.others.Missing(), b.limits.Missing()...)
 	n := len(b.others.There())
-	bar := cli.NewProgress(errw, 3+o.rounds*(smallSides+n+1+(bulkSides+n+len(b.limits.Copies(1)))*len(sizes)), "idle device")
+	bar := cli.NewProgress(errw, 3+o.rounds*(smallSides+n+1+(bulkSides+farSides+n+len(b.limits.Copies(1)))*len(sizes)), "idle device")
 	defer bar.Done()
 	err := r.run(ctx, dev, o, sizes, b, bar)
 	if err = errors.Join(err, b.others.Remove(), b.limits.Remove()); err != nil {

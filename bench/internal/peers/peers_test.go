@@ -20,7 +20,8 @@ func TestPeersJSON(t *testing.T) {
 	clitest.Decode(t, clitest.MustRun(t, append(tinyPeers, "--output", "json")...), &r)
 	clitest.RequireHeader(t, "peers", r.Header)
 	require.Len(t, r.Small, smallSides)
-	require.Len(t, r.Bulk, 2*bulkSides)
+	require.Len(t, r.Bulk, 2*(bulkSides+farSides))
+	require.Equal(t, []string{compare.NameFarDirect, compare.NameFarStaged}, []string{r.Bulk[bulkSides].Peer, r.Bulk[bulkSides+1].Peer})
 	for _, row := range append(r.Small, r.Bulk...) {
 		require.Positive(t, row.Ops, row.Peer)
 		require.Positive(t, row.Ns.Median, row.Peer)
@@ -61,7 +62,7 @@ func TestNativePeers(t *testing.T) {
 	require.Empty(t, r.NotMeasured)
 	const copies = 4
 	require.Len(t, r.Small, smallSides+len(compare.NativeLibraries)+1)
-	require.Len(t, r.Bulk, 2*(bulkSides+len(compare.NativeLibraries)+copies))
+	require.Len(t, r.Bulk, 2*(bulkSides+farSides+len(compare.NativeLibraries)+copies))
 	line := r.Small[len(r.Small)-1]
 	require.Equal(t, []string{compare.NameLineThreads, compare.DoesLimit}, []string{line.Peer, line.Does})
 	for _, row := range append(r.Small, r.Bulk...) {
@@ -69,7 +70,7 @@ func TestNativePeers(t *testing.T) {
 	}
 	require.InDelta(t, 1, line.VsLimit.Median, 1e-9)
 	for i, l := range compare.NativeLibraries {
-		small, bulk := r.Small[smallSides+i], r.Bulk[bulkSides+i]
+		small, bulk := r.Small[smallSides+i], r.Bulk[bulkSides+farSides+i]
 		require.Equal(t, l.Name+" in C, other process", small.Peer)
 		require.Equal(t, compare.DoesEcho, small.Does)
 		require.InDelta(t, 10, small.Ns.Median, 1e-9)

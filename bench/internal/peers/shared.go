@@ -74,9 +74,6 @@ func sharedBulkGoals(t *compare.Comparison, size int) (goals []cli.Goal) {
 
 // lineUpShared adds what concerns two processes at one transfer size.
 func lineUpShared(ctx context.Context, t *compare.Comparison, dev *nfcomms.Device, size int) error {
-	if !shared(dev) {
-		return nil
-	}
 	return t.LineUp(
 		func() (*compare.Contender, error) {
 			return onRegion(dev, size, func(data []byte) (*compare.Contender, error) {

@@ -18,6 +18,7 @@ import (
 const (
 	smallSides = 12
 	bulkSides  = 10
+	farSides   = 2 // where the device reaches memory of this process in place
 )
 
 // newSmall lines up the contenders at 56 bytes. The comparison is never nil; close
@@ -61,8 +62,14 @@ func newBulk(ctx context.Context, dev *nfcomms.Device, c *compare.Child, size in
 		func() (*compare.Contender, error) {
 			return compare.ReceiveInd(ctx, dev, compare.NameReceiveIndCold, 1, compare.Buffers(size, compare.ColdCount(size))...)
 		})
-	if err == nil {
+	switch {
+	case err != nil:
+	case shared(dev):
 		err = lineUpShared(ctx, t, dev, size)
+	default:
+		err = t.LineUp(
+			func() (*compare.Contender, error) { return compare.NewFar(ctx, dev, size, false) },
+			func() (*compare.Contender, error) { return compare.NewFar(ctx, dev, size, true) })
 	}
 	return t, err
 }
