@@ -54,6 +54,10 @@ func TestCrowdGoals(t *testing.T) {
 	list := r.goals()
 	require.Len(t, list, 2)
 	require.Equal(t, []string{met, "missed by 14 %"}, []string{list[0].Result, list[1].Result})
+	r.Rows[0].busy = cli.ReasonBusy // of one row: no goal is reached or missed
+	for _, g := range r.goals() {
+		require.Equal(t, cli.ResultNotMeasured+cli.ReasonBusy, g.Result)
+	}
 }
 
 // TestCrowdTheory: beside a curve is one caller's rate, times callers up to the number of processors.

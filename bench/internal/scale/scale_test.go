@@ -68,7 +68,11 @@ func TestScaleGoals(t *testing.T) {
 	r.Rows[0].Bytes, r.Rows[1].OfAlone.Median = 2048, 1.2
 	goals = r.goals()
 	require.Equal(t, []string{"missed by 100 %", cli.ResultReached}, []string{goals[0].Result, goals[1].Result})
-	r.Rows[0].Bytes, r.Rows[1].Busy = -1, cli.ReasonBusy
+	r.Rows[2].Busy = cli.ReasonBusy // of a row without a goal: none is reached or missed
+	for _, g := range r.goals() {
+		require.Equal(t, cli.ResultNotMeasured+cli.ReasonBusy, g.Result)
+	}
+	r.Rows[0].Bytes, r.Rows[1].Busy, r.Rows[2].Busy = -1, cli.ReasonBusy, ""
 	for _, g := range r.goals() {
 		require.False(t, g.Measured())
 	}
