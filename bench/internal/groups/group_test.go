@@ -82,13 +82,27 @@ func TestGroupFindings(t *testing.T) {
 		case row.Name == "isend-irecv":
 			other.Rows[i].ByRound = []float64{map[int]float64{64: 9, 64 << 10: 210}[row.Size]}
 		case row.Members == 16:
-			other.Rows[i].Rounds.Median = 50
+			other.Rows[i].ByRound = []float64{50}
 		}
 	}
 	other.conclude()
 	require.Len(t, other.Findings, 3)
 	for _, f := range other.Findings {
 		require.Equal(t, cli.ShapeDiffers, f.Shape, f.What)
+	}
+	for i, row := range other.Rows {
+		us := row.ByRound[0]
+		other.Rows[i].ByRound = []float64{us, us, us}
+		if row.Name == "isend-irecv" || row.Members == 16 {
+			other.Rows[i].ByRound = []float64{us, 9 * us, us / 9}
+		}
+	}
+	other.Findings = nil
+	other.conclude()
+	for i, f := range other.Findings {
+		require.Equal(t, cli.ShapeOpen, f.Shape, f.What)
+		want := []string{"0.90 (0.10..8.10)", "1.05 (0.12..9.45)", "0.83 (0.09..7.50)"}[i]
+		require.Equal(t, "not decided: rounds disagree, "+want+" times", f.Result)
 	}
 	for i := range r.Rows {
 		r.Rows[i].Busy = cli.ReasonBusy
@@ -97,6 +111,9 @@ func TestGroupFindings(t *testing.T) {
 	r.conclude()
 	for _, g := range r.Goals {
 		require.Equal(t, "not measured: machine busy", g.Result)
+	}
+	for _, f := range r.Findings {
+		require.Equal(t, []string{cli.ShapeUnknown, cli.ReasonBusy}, []string{f.Shape, f.Why}, f.What)
 	}
 	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
 	require.Len(t, r.Findings, 2)
@@ -253,7 +270,7 @@ func TestGroupNativePeers(t *testing.T) {
 
 // TestGroupTheory: beside an algorithm is the model's time of its step as a rate; a peer has none.
 func TestGroupTheory(t *testing.T) {
-	r := &Report{}
+	r := &Report{Label: "measured within one machine"}
 	for _, name := range []string{"isend", "grpc"} {
 		for _, size := range []int{1 << 10, 1 << 16} {
 			r.Rows = append(r.Rows, Row{Transport: TransportMesh, Members: 8, Targets: 4, Size: size, Name: name, Rounds: stat.Spread{Median: 10}})
@@ -261,11 +278,13 @@ func TestGroupTheory(t *testing.T) {
 	}
 	p := r.Draw()
 	require.Len(t, p.Series, 3)
+	require.Contains(t, p.Note, "; measured within one machine; dashed: the model's guess")
 	for _, all := range group.Predict(group.Load{Members: 8, Frames: 4, Packages: 4, Bytes: 1 << 16}, group.MeshCost()) {
 		if all.Algorithm == "isend" {
 			require.InEpsilon(t, 8*4*float64(1<<16)/float64(all.Time), p.Series[2].Y[1], 1e-9)
 			r.Rows[0].Transport, r.Rows[1].Transport = "rings", "rings"
 			require.Len(t, r.Draw().Series, 1, "the model is of a mesh")
+			require.NotContains(t, r.Draw().Note, "dashed")
 			return
 		}
 	}

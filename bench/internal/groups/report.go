@@ -118,18 +118,22 @@ func (r *Report) find(like Row, name string) *Row {
 	return nil
 }
 
-// Ratio is the time of a over that of b in the comparisons of a transport, members
+// Ratios are the time of a over that of b in the rounds of a comparison of a transport, members
 // and size; 0 if there is none that others left the machine to.
-func (r *Report) Ratio(transport string, members, size int, a, b string) float64 {
+func (r *Report) Ratios(transport string, members, size int, a, b string) stat.Spread {
 	for _, row := range r.Rows {
 		if row.Name != a || row.Transport != transport || row.Members != members || row.Size != size || row.Busy != "" {
 			continue
 		}
 		if other := r.find(row, b); other != nil {
-			return stat.SpreadOf(stat.Pairwise(row.ByRound, other.ByRound)).Median
+			return stat.SpreadOf(stat.Pairwise(row.ByRound, other.ByRound))
 		}
 	}
-	return 0
+	return stat.Spread{}
+}
+
+func (r *Report) ratio(transport string, members, size int, a, b string) float64 {
+	return r.Ratios(transport, members, size, a, b).Median
 }
 
 // conclude holds what was measured against goals and shapes.
@@ -141,14 +145,14 @@ func (r *Report) conclude() {
 		}
 		r.Goals = append(r.Goals, cli.Goal{ID: id, What: what, Value: value, Target: target, AtMost: atMost}.Decide(reason))
 	}
-	mpi := max(r.Ratio(TransportShm, 8, 64, group.Auto, mpiNames[0]), r.Ratio(TransportShm, 8, 64, group.Auto, mpiNames[1]))
+	mpi := max(r.ratio(TransportShm, 8, 64, group.Auto, mpiNames[0]), r.ratio(TransportShm, 8, 64, group.Auto, mpiNames[1]))
 	goal("T16", "8 members, 64 B to 4: processes over the better OpenMPI", mpi, 1, true)
-	goal("T16", "8 members, 64 B to 4: goroutines over mutex and slice", r.Ratio(TransportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
-	copied := r.Ratio(TransportMesh, 8, 64<<10, compare.NameMemcpy, group.Auto)
+	goal("T16", "8 members, 64 B to 4: goroutines over mutex and slice", r.ratio(TransportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
+	copied := r.ratio(TransportMesh, 8, 64<<10, compare.NameMemcpy, group.Auto)
 	goal("G3", "8 members, 64 KiB to 4: rate over memcpy", copied, 0.9, false)
-	read := r.Ratio(TransportMesh, 8, 64<<10, nameCopyRead, nameRead)
+	read := r.ratio(TransportMesh, 8, 64<<10, nameCopyRead, nameRead)
 	goal("G3", "the same, all of it read", read, 0.9, false)
-	shared := r.Ratio(TransportMesh, 8, 64<<10, nameCopyRead, nameShared)
+	shared := r.ratio(TransportMesh, 8, 64<<10, nameCopyRead, nameShared)
 	goal("G3", "the same with zero copy, all of it read", shared, 0.9, false)
 	r.sweep()
 	var time, cpu float64
@@ -214,11 +218,11 @@ func (r *Report) messageShape() []cli.Finding {
 		}
 		least := slices.MinFunc(at, func(a, b Row) int { return a.Size - b.Size })
 		most := slices.MaxFunc(at, func(a, b Row) int { return a.Size - b.Size })
-		small := r.Ratio(transport, least.Members, least.Size, "isend-irecv", "isend")
-		large := r.Ratio(transport, most.Members, most.Size, "isend-irecv", "isend")
+		small := r.Ratios(transport, least.Members, least.Size, "isend-irecv", "isend")
+		large := r.Ratios(transport, most.Members, most.Size, "isend-irecv", "isend")
 		all = append(all,
-			r.finding(fmt.Sprintf("#3 loses to #2 with small messages (%s, %s)", transport, cli.SizeText(least.Size)), small, small > 1),
-			r.finding(fmt.Sprintf("#3 beats #2 with large messages (%s, %s)", transport, cli.SizeText(most.Size)), large, large < 1))
+			r.Finding(fmt.Sprintf("#3, isend-irecv, loses to #2, isend, with small messages (%s, %s)", transport, cli.SizeText(least.Size)), small, true),
+			r.Finding(fmt.Sprintf("#3, isend-irecv, beats #2, isend, with large messages (%s, %s)", transport, cli.SizeText(most.Size)), large, false))
 	}
 	return all
 }
@@ -241,19 +245,27 @@ func (r *Report) gatherShape() []cli.Finding {
 		if many == nil {
 			continue
 		}
-		growth := many.Rounds.Median / few.Rounds.Median
-		by := float64(many.Members) / float64(few.Members)
-		all = append(all, r.finding(fmt.Sprintf("gathering does not scale (%s): a step of %d members over one of %d, per member",
-			transport, many.Members, few.Members), growth/by, growth > by))
+		growth := stat.Pairwise(many.ByRound, few.ByRound)
+		for i := range growth {
+			growth[i] *= float64(few.Members) / float64(many.Members)
+		}
+		all = append(all, r.Finding(fmt.Sprintf("gathering does not scale (%s): a step of %d members over one of %d, per member",
+			transport, many.Members, few.Members), stat.SpreadOf(growth), true))
 	}
 	return all
 }
 
-func (r *Report) finding(what string, ratio float64, shows bool) cli.Finding {
-	if ratio == 0 {
-		return cli.Finding{What: what, Result: cli.ResultNotMeasured + r.Why(), Shape: cli.ShapeUnknown}
+// Finding is whether the ratio is above 1 in each round, or below it if not over. Rounds that disagree
+// decide nothing.
+func (r *Report) Finding(what string, ratio stat.Spread, over bool) cli.Finding {
+	switch {
+	case ratio.Median == 0:
+		return cli.Finding{What: what, Result: cli.ResultNotMeasured + r.Why(), Shape: cli.ShapeUnknown, Why: r.Why()}
+	case ratio.Min <= 1 && ratio.Max > 1:
+		why := "rounds disagree, " + stat.Times(ratio) + " times"
+		return cli.Finding{What: what, Result: cli.ShapeOpen + ": " + why, Shape: cli.ShapeOpen, Why: why}
 	}
-	return cli.FindingOf(what, ratio, shows)
+	return cli.FindingOf(what, ratio.Median, over == (ratio.Min > 1))
 }
 
 // The network of the report.
@@ -345,7 +357,7 @@ func (r *Report) Draw() *plot.Plot {
 	first := r.Rows[0]
 	p := &plot.Plot{
 		Title: "nfbench group", YLabel: "GB/s of all members", XLabel: "bytes for each neighbour",
-		Note: fmt.Sprintf("%s, %d members, %d neighbours each, %s", first.Transport, first.Members, first.Targets, r.Machine.CPU),
+		Note: fmt.Sprintf("%s, %d members, %d neighbours each, %s; %s", first.Transport, first.Members, first.Targets, r.Machine.CPU, r.Label),
 	}
 	for _, row := range r.Rows {
 		if row.Transport == first.Transport && row.Members == first.Members && row.Targets == first.Targets {
@@ -355,6 +367,7 @@ func (r *Report) Draw() *plot.Plot {
 	}
 	if first.Transport == TransportMesh {
 		p.AddTheory(func(s plot.Series) []float64 { return predicted(first, s) })
+		p.Note += "; dashed: the model's guess"
 	}
 	return p
 }

@@ -219,6 +219,14 @@ func shape(what string, holds bool, format string, args ...any) PaperFinding {
 	return PaperFinding{What: what, Result: result, Why: fmt.Sprintf(format, args...)}
 }
 
+// findings are those of another command.
+func findings(of []cli.Finding) (all []PaperFinding) {
+	for _, f := range of {
+		all = append(all, PaperFinding{What: f.What, Result: f.Shape, Why: f.Why})
+	}
+	return all
+}
+
 // absent is an item that cannot be had here.
 func absent(ref, title, why string) PaperItem {
 	return PaperItem{Ref: ref, Title: title, Absent: why}
@@ -246,7 +254,7 @@ func (i PaperItem) Shapes() string {
 		count[f.Result]++
 	}
 	var parts []string
-	for _, v := range []string{cli.ShapeSame, cli.ShapeRounded, cli.ShapeFitted, cli.ShapeDiffers, cli.ShapeUnknown} {
+	for _, v := range []string{cli.ShapeSame, cli.ShapeRounded, cli.ShapeFitted, cli.ShapeDiffers, cli.ShapeOpen, cli.ShapeUnknown} {
 		if n := count[v]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}

@@ -43,7 +43,7 @@ func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
 // groupItem holds what was measured against the results of the report.
 func groupItem(r *groups.Report, transports []string) PaperItem {
 	item := PaperItem{
-		Ref: "Results", Title: "which modification wins where, as far as one machine shows it", Label: r.Label,
+		Ref: "Results", Title: "which modification wins where, as far as one machine shows it", Label: r.Label + "; medians of rounds, ratios of the times of each round",
 		Picture: "groups-steps.svg", plot: r.Draw(),
 	}
 	for _, row := range r.Rows {
@@ -53,18 +53,13 @@ func groupItem(r *groups.Report, transports []string) PaperItem {
 		what := row.Name + ", " + row.Transport + ", 8 members, " + cli.SizeText(row.Size)
 		item.Rows = append(item.Rows, PaperRow{What: what, Unit: "µs a step", Measured: number(row.Rounds.Median)})
 	}
+	var all []cli.Finding
 	for _, transport := range transports {
 		for _, name := range []string{"send", "isend"} {
-			ratio := r.Ratio(transport, 8, 64, "send-loop", name)
-			found := shape("the algorithm of 2009 takes longer than "+name+" ("+transport+")", ratio > 1, "%.2f times", ratio)
-			if ratio == 0 {
-				found.Result, found.Why = cli.ShapeUnknown, r.Why()
-			}
-			item.Findings = append(item.Findings, found)
+			ratio := r.Ratios(transport, 8, 64, "send-loop", name)
+			all = append(all, r.Finding("the algorithm of 2009, send-loop, takes longer than "+name+" ("+transport+")", ratio, true))
 		}
 	}
-	for _, f := range r.Findings {
-		item.Findings = append(item.Findings, PaperFinding{What: f.What, Result: f.Shape, Why: f.Result})
-	}
+	item.Findings = findings(append(all, r.Findings...))
 	return item
 }
