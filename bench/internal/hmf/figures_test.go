@@ -101,24 +101,25 @@ func TestRates(t *testing.T) {
 	require.Equal(t, []float64{4_000_000, 3_500_000}, []float64{row.GrossKiB, row.NetKiB})
 }
 
-// TestPairFindings: each result turns where the pairs are equal.
+// TestPairFindings: each result turns where pairs differ by 10 %.
 func TestPairFindings(t *testing.T) {
 	row := func(pairs int, net, mean, sd float64) Row {
 		return Row{Pairs: pairs, NetKiB: net, MS: stat.Stat{Mean: mean, SD: sd}}
 	}
 	shapes := func(many Row) (all []string) {
-		for _, f := range pairFindings([]Row{row(1, 100, 10, 1), row(2, 1, 1, 1), many}) {
+		for _, f := range PairFindings([]Row{row(1, 100, 10, 1), row(2, 1, 1, 1), many}) {
 			all = append(all, f.Shape)
 		}
 		return all
 	}
 	const same, differs = cli.ShapeSame, cli.ShapeDiffers
-	require.Equal(t, []string{same, same, same}, shapes(row(3, 101, 10.1, 1.02)))
-	require.Equal(t, []string{differs, same, same}, shapes(row(3, 99, 10.1, 1.02)))
-	require.Equal(t, []string{same, differs, same}, shapes(row(3, 101, 9.9, 1)))
-	require.Equal(t, []string{same, same, differs}, shapes(row(3, 101, 10.1, 1)))
+	require.Equal(t, []string{same, same, same}, shapes(row(3, 111, 11.1, 1.23)))
+	require.Equal(t, []string{differs, same, same}, shapes(row(3, 109, 11.1, 1.23)))
+	require.Equal(t, []string{same, differs, same}, shapes(row(3, 111, 10.9, 1.23)))
+	require.Equal(t, []string{same, same, differs}, shapes(row(3, 111, 11.1, 1.21)))
 	require.Empty(t, shapes(row(1, 101, 10.1, 2)), "no more pairs")
-	require.Equal(t, "shows (1.50)", pairFindings([]Row{row(1, 100, 10, 1), row(2, 150, 9, 1)})[0].Result)
+	more := PairFindings([]Row{row(1, 100, 10, 1), row(2, 150, 9, 1)})[0]
+	require.Equal(t, []string{"more pairs carry more together, by 10 % at least, 2 pairs over 1", "shows (1.50)"}, []string{more.What, more.Result})
 }
 
 // TestSizeFindings: the least rings do not count, and packet sizes are held apart.
