@@ -168,18 +168,18 @@ func (n *stackNative) move(mode string, size, groups int) (wall, cpu [2]time.Dur
 func (n *stackNative) image() string { return filepath.Join(n.program.Dir, "overrun") }
 
 // loose is [overrun.run] in C.
-func (n *stackNative) loose(image []byte, size, chunks, buffers int) (wrong int, took time.Duration, err error) {
+func (n *stackNative) loose(image []byte, size, chunks, buffers int) (result overran, err error) {
 	if _, err = os.Stat(n.image()); errors.Is(err, os.ErrNotExist) {
 		err = os.WriteFile(n.image(), image, 0o600)
 	}
 	if err != nil {
-		return 0, 0, err
+		return result, err
 	}
 	var of [4]int64
 	if err = n.ask("loose", of[:], "loose", size, chunks, buffers); err == nil && of[0] == 0 {
 		err = errRoom
 	}
-	return int(of[1]), time.Duration(of[2]), err
+	return overran{int(of[0]), int(of[1]), time.Duration(of[2])}, err
 }
 
 // end ends the program and deletes it.

@@ -69,25 +69,33 @@ func (o *overrun) end() (err error) {
 // errRoom means that the device has no memory for the buffers.
 var errRoom = errors.New("the device has no memory for the buffers")
 
+// overran is what a run without flow control came to: the chunks that came, those that the reader
+// found to be others or torn, and how long the host sent.
+type overran struct {
+	came, wrong int
+	took        time.Duration
+}
+
 // run sends chunks without flow control, of two memories in turn: one at a time through one buffer,
-// or as many as there are buffers at once. It returns how many the reader found to be others or torn.
-func (o *overrun) run(ctx context.Context, size, chunks, buffers int, memory [2][]byte) (wrong int, took time.Duration, err error) {
+// or as many as there are buffers at once.
+func (o *overrun) run(ctx context.Context, size, chunks, buffers int, memory [2][]byte) (result overran, err error) {
 	ch := o.reader.Channels[0]
 	if err := nfcomms.ChanOf[[3]uint64](ch).Send(ctx, [3]uint64{uint64(size), uint64(chunks), uint64(buffers)}); err != nil {
-		return 0, 0, err
+		return result, err
 	}
 	at, err := nfcomms.ChanOf[uint64](ch).Receive(ctx)
 	if err == nil && at != 0 {
-		took, err = o.send(ctx, size, chunks, buffers, memory)
+		result.took, err = o.send(ctx, size, chunks, buffers, memory)
 	}
 	if err != nil {
-		return 0, 0, err
+		return result, err
 	}
 	found, err := nfcomms.ChanOf[[2]uint64](ch).Receive(ctx)
 	if err == nil && found[0] == 0 {
 		err = errRoom
 	}
-	return int(found[1]), took, err
+	result.came, result.wrong = int(found[0]), int(found[1])
+	return result, err
 }
 
 // send sends the chunks.
@@ -142,23 +150,23 @@ func (r *Report) addLoose(ctx context.Context, rig *stackRig) {
 		chunks := min(4096, max(4*r.Depth, r.Payload/size))
 		for i, buffers := range []int{1, r.Depth} {
 			mode := []string{Sync, Overlapped}[i]
-			add := func(path string, wrong int, took time.Duration) {
-				r.Loose = append(r.Loose, Loose{path, mode, size, chunks, wrong, cli.GBs(chunks*size, took)})
+			add := func(path string, o overran) {
+				r.Loose = append(r.Loose, Loose{path, mode, size, chunks, o.came, o.wrong, cli.GBs(chunks*size, o.took)})
 			}
 			if o.missing == "" {
-				wrong, took, err := o.run(ctx, size, chunks, buffers, [2][]byte{rig.sent, rig.got})
+				result, err := o.run(ctx, size, chunks, buffers, [2][]byte{rig.sent, rig.got})
 				switch {
 				case err == nil:
-					add(stackGo, wrong, took)
+					add(stackGo, result)
 				case !errors.Is(err, errRoom):
 					o.missing = err.Error()
 				}
 			}
 			if o.missing == "" && rig.native.missing == "" {
-				wrong, took, err := rig.native.loose(o.image, size, chunks, buffers)
+				result, err := rig.native.loose(o.image, size, chunks, buffers)
 				switch {
 				case err == nil:
-					add(stackC, wrong, took)
+					add(stackC, result)
 				case !errors.Is(err, errRoom):
 					rig.native.fail(err)
 				}
@@ -173,9 +181,9 @@ func (r *Report) tableOfLoose(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: a device program of this benchmark takes each chunk at once, and reads it when it can")
-	t := texttable.Numbers("chunk", "path", "mode", "GB/s", "chunks", "wrong, by their checksums")
+	t := texttable.Numbers("chunk", "path", "mode", "GB/s", "chunks", "came", "wrong, by their checksums")
 	for _, l := range r.Loose {
-		t.Add(cli.SizeText(l.Size), l.Path, l.Mode, fmt.Sprintf("%.2f", l.GBs), fmt.Sprint(l.Chunks), fmt.Sprint(l.Wrong))
+		t.Add(cli.SizeText(l.Size), l.Path, l.Mode, fmt.Sprintf("%.2f", l.GBs), fmt.Sprint(l.Chunks), fmt.Sprint(l.Came), fmt.Sprint(l.Wrong))
 	}
 	t.Write(w)
 }

@@ -21,18 +21,20 @@ func TestOverrun(t *testing.T) {
 	memory := [2][]byte{compare.Buffer(4 << 20), compare.Buffer(4 << 20)}
 	for size := range map[int]bool{8: true, 13: true, 64 << 10: true} {
 		for _, buffers := range []int{1, 4} {
-			wrong, took, err := o.run(t.Context(), size, buffers, buffers, memory)
+			result, err := o.run(t.Context(), size, buffers, buffers, memory)
 			require.NoError(t, err)
-			require.Zero(t, wrong, "no buffer is filled twice")
-			require.Positive(t, took)
+			require.Zero(t, result.wrong, "no buffer is filled twice")
+			require.Equal(t, buffers, result.came)
+			require.Positive(t, result.took)
 		}
-		wrong, _, err := o.run(t.Context(), size, 50, 4, memory)
+		result, err := o.run(t.Context(), size, 50, 4, memory)
 		require.NoError(t, err)
-		require.LessOrEqual(t, wrong, 50)
+		require.LessOrEqual(t, result.wrong, 50)
+		require.Equal(t, 50, result.came)
 	}
-	_, _, err = o.run(t.Context(), 1<<20, 8, 4, memory)
+	_, err = o.run(t.Context(), 1<<20, 8, 4, memory)
 	require.ErrorIs(t, err, errRoom)
-	_, _, err = o.run(t.Context(), 8, 4, 4, memory)
+	_, err = o.run(t.Context(), 8, 4, 4, memory)
 	require.NoError(t, err, "the next run is as before")
 }
 
@@ -47,9 +49,9 @@ func TestOverrunFinds(t *testing.T) {
 	defer func() { require.NoError(t, o.end()) }()
 	o.engine.Channels[0], o.engine.Channels[1] = o.engine.Channels[1], o.engine.Channels[0]
 	memory := [2][]byte{compare.Buffer(64), compare.Buffer(64)}
-	wrong, _, err := o.run(t.Context(), 16, 4, 4, memory)
+	result, err := o.run(t.Context(), 16, 4, 4, memory)
 	require.NoError(t, err)
-	require.Equal(t, 2, wrong, "two chunks are in each other's buffers")
+	require.Equal(t, 2, result.wrong, "two chunks are in each other's buffers")
 	changed := make([]byte, 16) // the number of chunk 0, and no checksum
 	o.engine.Channels[0], o.engine.Channels[1] = o.engine.Channels[1], o.engine.Channels[0]
 	ch := nfcomms.ChanOf[[3]uint64](o.reader.Channels[0])
@@ -60,4 +62,12 @@ func TestOverrunFinds(t *testing.T) {
 	found, err := nfcomms.ChanOf[[2]uint64](o.reader.Channels[0]).Receive(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, [2]uint64{1, 1}, found, "the checksum is not of these bytes")
+	require.NoError(t, ch.Send(t.Context(), [3]uint64{16, 1, 2})) // a chunk for which nobody asked comes, too
+	_, err = nfcomms.ChanOf[uint64](o.reader.Channels[0]).Receive(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, o.engine.Channels[1].SendInd(t.Context(), changed))
+	require.NoError(t, o.engine.Channels[0].SendInd(t.Context(), changed))
+	found, err = nfcomms.ChanOf[[2]uint64](o.reader.Channels[0]).Receive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), found[0])
 }

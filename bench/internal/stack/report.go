@@ -72,6 +72,7 @@ type Loose struct {
 	Mode   string  `json:"mode"`
 	Size   int     `json:"size"`
 	Chunks int     `json:"chunks"`
+	Came   int     `json:"came_chunks"`
 	Wrong  int     `json:"wrong_chunks"` // found by their checksums
 	GBs    float64 `json:"gb_s"`
 }
@@ -212,15 +213,16 @@ func (r *Report) LooseFindings() []Finding {
 	if len(r.Loose) == 0 {
 		return nil
 	}
-	wrong, chunks, right := 0, 0, 0
+	wrong, came, chunks, right, amount := 0, 0, 0, 0, true
 	for _, l := range r.Loose {
-		wrong, chunks = wrong+l.Wrong, chunks+l.Chunks
+		wrong, came, chunks = wrong+l.Wrong, came+l.Came, chunks+l.Chunks
+		amount = amount && l.Came == l.Chunks
 		if l.Wrong == 0 {
 			right++
 		}
 	}
-	return []Finding{found("without flow control the amount is right and the data are wrong", wrong > 0,
-		"checksums found %d of %d chunks; all were right in %d of %d runs", wrong, chunks, right, len(r.Loose))}
+	return []Finding{found("without flow control the amount is right and the data are wrong", amount && wrong > 0,
+		"%d of %d chunks came, %d of them wrong by their checksums; all were right in %d of %d runs", came, chunks, wrong, right, len(r.Loose))}
 }
 
 // Table writes the report for people.

@@ -13,7 +13,7 @@
  *	loose SIZE CHUNKS BUFFERS	without flow control, by the program of IMAGE
  *
  * by "moved", the groups, and nanoseconds: to the device by the clock, back, to the
- * device of CPU time, back; or by "loose", chunks, those that were wrong, and nanoseconds.
+ * device of CPU time, back; or by "loose", chunks that came, wrong ones, and nanoseconds.
  * The last number of either is the CPU time of the process until then. An error ends
  * it, with a line on the standard error.
  */

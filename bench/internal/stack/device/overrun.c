@@ -24,7 +24,9 @@ struct run {
 	uint64_t size, chunks, buffers;
 };
 
-/* The result of the reader; no chunks: there is no memory for the run. */
+/* The result of the reader: chunks that came, and those that were others, or torn. None came if there
+ * is no memory for the run.
+ */
 struct found {
 	uint64_t chunks, wrong;
 };
@@ -92,6 +94,16 @@ static uint64_t read_all(struct nfc_process *self, struct shared *s,
 	return wrong;
 }
 
+/* Chunks that came into all buffers. */
+static uint64_t came(const struct shared *s, uint64_t buffers)
+{
+	uint64_t i, n = 0;
+
+	for (i = 0; i < buffers; i++)
+		n += __atomic_load_n(&s->filled[i], __ATOMIC_ACQUIRE);
+	return n;
+}
+
 static void reader(struct nfc_process *self)
 {
 	struct nfc_channel *host = nfc_channel_of(self, 0);
@@ -114,7 +126,7 @@ static void reader(struct nfc_process *self)
 			return;
 		if (s->memory) {
 			f.wrong = read_all(self, s, &r);
-			f.chunks = r.chunks;
+			f.chunks = came(s, r.buffers);
 			nfc_free(self, s->memory);
 		}
 		if (channel_write(host, &f, sizeof(f)))
