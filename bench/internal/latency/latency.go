@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -262,13 +264,33 @@ func (r *Report) conclude(sides []*latencySide, batch int) {
 	}
 }
 
-// draw plots the percentiles of the four configurations.
+// draw plots the percentiles of the four configurations, and beside each those of a normal distribution.
 func (r *Report) draw() *plot.Plot {
 	p := plot.PercentilePlot("Latency of a message, batches of "+strconv.Itoa(r.Batch), r.Header, "ns per message")
+	p.Note += "; dashed: a normal distribution of the same median and 75th percentile"
 	for _, c := range r.Configs {
 		p.AddPercentiles(c.Direction+" "+c.Path, c.Percentiles)
 	}
+	p.AddTheory(normal)
 	return p
+}
+
+// Places of percentiles on the axis of a plot: 1 over the part that exceeds them.
+const median, quartile = 2, 4
+
+// normal is a curve from its median on if messages take their times independently: batches of many are
+// then normally distributed. The median and the 75th percentile give its deviation; nil without both. A
+// curve above the line has a tail that such chance does not explain.
+func normal(s plot.Series) []float64 {
+	i := slices.Index(s.X, median)
+	if i < 0 || i+1 == len(s.X) || s.X[i+1] != quartile {
+		return nil
+	}
+	y := make([]float64, len(s.X)-i)
+	for k, x := range s.X[i:] {
+		y[k] = s.Y[i] + (s.Y[i+1]-s.Y[i])*math.Erfinv(1-2/x)/math.Erfinv(1-2.0/quartile)
+	}
+	return y
 }
 
 // Table writes the report for people.

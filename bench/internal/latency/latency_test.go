@@ -82,6 +82,24 @@ func TestConclude(t *testing.T) {
 	require.Contains(t, b.String(), "d2h                2.50    2.50              1.73\n")
 }
 
+// TestDraw: beside each curve runs the tail of a normal distribution with its median and 75th percentile,
+// whose 99th is 2.326 deviations above the median, and the 75th 0.6745.
+func TestDraw(t *testing.T) {
+	at := func(percent, value float64) stat.Percentile { return stat.Percentile{Percent: percent, Value: value} }
+	r := &Report{Batch: 100, Configs: []Config{
+		{Direction: "h2d", Path: "direct", Percentiles: []stat.Percentile{at(0, 90), at(50, 100), at(75, 106.745), at(90, 150), at(99, 300)}},
+		{Direction: "d2h", Path: "direct", Percentiles: []stat.Percentile{at(0, 90), at(50, 100)}}, // too few batches
+	}}
+	p := r.draw()
+	require.Contains(t, p.Note, "dashed: a normal distribution of the same median and 75th percentile")
+	require.Len(t, p.Series, 3)
+	theory := p.Series[2]
+	require.True(t, theory.Dashed)
+	require.Equal(t, p.Series[0].Colour, theory.Colour)
+	require.InDeltaSlice(t, []float64{2, 4, 10, 100}, theory.X, 1e-9)
+	require.InDeltaSlice(t, []float64{100, 106.745, 112.816, 123.263}, theory.Y, 1e-2)
+}
+
 func TestLatencyTable(t *testing.T) {
 	out := clitest.MustRun(t, "latency", "--batches", "1", "--batch", "1", "--size", "1")
 	for _, want := range []string{"simulated device", "paper (hardware)", "h2d direct", "d2h indirect", "1.73", "14.66", "T8"} {

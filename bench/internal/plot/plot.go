@@ -283,11 +283,11 @@ func (p *Plot) Add(name string, x, y float64) *Series {
 }
 
 // AddTheory adds a dashed line beside each curve that a theory has values for, in its colour. theory
-// returns those of a curve, nil if there are none.
+// returns those of the last points of a curve, nil if there are none.
 func (p *Plot) AddTheory(theory func(s Series) []float64) {
 	for _, s := range slices.Clone(p.Series) {
 		if y := theory(s); y != nil {
-			p.Series = append(p.Series, Series{Colour: s.Colour, Dashed: true, X: s.X, Y: y})
+			p.Series = append(p.Series, Series{Colour: s.Colour, Dashed: true, X: s.X[len(s.X)-len(y):], Y: y})
 		}
 	}
 }
