@@ -71,7 +71,7 @@ func (f *folder) write(files map[string][]byte) error {
 // render fills in a page in Markdown.
 func render(name string, report any) ([]byte, error) {
 	var b bytes.Buffer
-	t, err := texts.New(name).Funcs(texts.FuncMap{"figure": figure, "goals": goalsText}).ParseFS(templates, "templates/"+name)
+	t, err := texts.New(name).Funcs(texts.FuncMap{"figure": figure, "printed": printed, "goals": goalsText}).ParseFS(templates, "templates/"+name)
 	if err == nil {
 		err = t.Execute(&b, report)
 	}
@@ -94,5 +94,17 @@ func figure(v *float64) string {
 		return strconv.FormatFloat(*v, 'f', 0, 64)
 	default:
 		return strconv.FormatFloat(*v, 'g', 3, 64)
+	}
+}
+
+// printed writes a paper's figure with the digits that the paper prints, but for zeros at its end.
+func printed(v *float64) string {
+	switch {
+	case v == nil:
+		return "–"
+	case *v < 1e-4:
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	default:
+		return strconv.FormatFloat(*v, 'f', -1, 64)
 	}
 }

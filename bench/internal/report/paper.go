@@ -197,7 +197,9 @@ type PaperRow struct {
 	Paper    *float64 `json:"paper"`
 	Model    *float64 `json:"model"`
 	Measured *float64 `json:"measured"`
-	Note     string   `json:"note,omitempty"`
+	// Step is that of the paper's last digit, where a formula is held against it; 0 elsewhere.
+	Step float64 `json:"step,omitempty"`
+	Note string  `json:"note,omitempty"`
 }
 
 // PaperFinding is a shape that the paper has.

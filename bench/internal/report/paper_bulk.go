@@ -165,7 +165,7 @@ func catalogued(ref, title string, family papers.Family, rows ...string) PaperIt
 			note += "; rounding " + f.Rounding
 		}
 		item.Rows = append(item.Rows, PaperRow{
-			What: f.What, Unit: f.Unit, Paper: number(f.Published), Model: number(f.Model), Note: note,
+			What: f.What, Unit: f.Unit, Paper: number(f.Published), Model: number(f.Model), Step: f.Step, Note: note,
 		})
 		all++
 		by[f.Agreement] = append(by[f.Agreement], fmt.Sprintf("%s: %g beside %.4g", f.What, f.Published, f.Model))

@@ -5,6 +5,7 @@ package report
 import (
 	"bytes"
 	html "html/template"
+	"math"
 )
 
 // save writes the report to a folder.
@@ -18,7 +19,7 @@ func (r *PaperReport) save(to *folder) error {
 		}
 	}
 	var b bytes.Buffer
-	t, err := html.New("paper.html.tmpl").Funcs(html.FuncMap{"figure": figure, "draw": draw}).ParseFS(templates, "templates/paper.html.tmpl")
+	t, err := html.New("paper.html.tmpl").Funcs(html.FuncMap{"figure": figure, "printed": printed, "draw": draw}).ParseFS(templates, "templates/paper.html.tmpl")
 	if err == nil {
 		err = t.Execute(&b, r)
 	}
@@ -30,6 +31,17 @@ func (r *PaperReport) save(to *folder) error {
 		return err
 	}
 	return to.write(files)
+}
+
+// Modelled is the formula's figure with a digit more than the paper prints, which shows how it is
+// rounded.
+func (r PaperRow) Modelled() string {
+	if r.Model == nil || r.Step == 0 {
+		return figure(r.Model)
+	}
+	digits := math.Pow(10, 1+max(0, math.Ceil(-math.Log10(r.Step))))
+	rounded := math.Round(*r.Model*digits) / digits
+	return printed(&rounded)
 }
 
 // draw puts a picture into the page, so that nothing stands beside it. The plot
