@@ -199,7 +199,7 @@ func modelLink(depth int, far Reader) Link {
 
 // Table writes the report for people.
 func (r *Report) Table(w io.Writer) {
-	fmt.Fprintln(w, "every figure is modelled: the papers' formulas, nothing measured")
+	fmt.Fprintln(w, "nothing was measured here: every figure is a paper's, its formula's or simulated")
 	for _, family := range papers.Families() {
 		t := texttable.Numbers(string(family), "formula", "published", "model", "unit", "")
 		for _, f := range r.Figures {

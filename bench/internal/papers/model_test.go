@@ -127,6 +127,14 @@ func TestNoOverflow(t *testing.T) {
 	})
 }
 
+// TestNoOverflowAfterYellow: words that are still in the FIFO when a sender resumes take room. A slow
+// reader leaves most of them there.
+func TestNoOverflowAfterYellow(t *testing.T) {
+	c := paperLink(Classic, 4096)
+	c.Yellow, c.ReadEvery = 2048, 8
+	require.InEpsilon(t, 1.0/8, simulate(t, c).Efficiency, 0.01)
+}
+
 // TestYellow: a stopped sender resumes when the FIFO has drained to T_YEL and not before. An empty
 // FIFO leaves a slower reader without work, a T_YEL of two packets does not.
 func TestYellow(t *testing.T) {

@@ -80,7 +80,7 @@ func paperSources() []paperSource {
 		{"bulk", "NFComms bulk transfers: host and network flow processor", bulkDecisions, 2, bulkItems},
 		{"ring", "HMF Transmitter: a circular buffer between processes", ringDecisions, 4, ringItems},
 		{"stack", "Latencies of a communication stack: Java to FPGA", stackDecisions, 1, stackItems},
-		{"link", "APEnet+: a 3-D torus without switches", nil, 0, linkItems},
+		{"link", "APEnet+: a 3-D torus without switches", linkDecisions, 0, linkItems},
 		{"groups", "MUSIC: exchange of spikes between parallel applications", nil, 1, groupItems},
 	}
 }

@@ -31,7 +31,7 @@ func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	}
 	m.bar.Step("stack")
 	return []PaperItem{
-		catalogued("PCI Express", "packets, lanes, shares", papers.FamilyPath),
+		pciExpress(),
 		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench stack"),
 		trust(stackSweep(r), r.Busy),
 		stackLoose(r),
@@ -39,14 +39,19 @@ func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	}, nil
 }
 
+// pciExpress is what the slides say of packets and lanes.
+func pciExpress() PaperItem {
+	return catalogued("PCI Express", "packets and lanes", papers.FamilyPath, "F7", "F3")
+}
+
 // stackSweep is the table of chunk sizes, and the shape of its curve.
 func stackSweep(r *stack.Report) PaperItem {
 	item := PaperItem{
-		Ref: "With flow control, Java and C++", Title: "bandwidth over the chunk size", Label: "measured, " + r.Device.Label + ", wall time",
+		Ref: "With flow control, Java and C++", Title: "bandwidth over the chunk size", Label: "measured, " + r.Device.Label + ", wall time, by Go",
 		Picture: "stack-chunks.svg", plot: r.Plot(),
 	}
 	row := func(kib int, mode string, paper float64) {
-		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB, %s", kib, mode), Unit: "MB/s", Paper: number(paper), Measured: number(r.Near(mode, kib<<10))})
+		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB, %s, h2d", kib, mode), Unit: "MB/s", Paper: number(paper), Measured: number(r.Near(mode, kib<<10))})
 	}
 	rises, last := true, 0.0
 	for _, s := range r.Slides {
@@ -98,6 +103,9 @@ func stackLanguages(r *stack.Report) PaperItem {
 		return absent(ref, title, strings.Join(r.Absent, "; "))
 	}
 	item := PaperItem{Ref: ref, Title: title, Label: "measured, " + r.Device.Label + ": C by libnfcomms, less Go"}
+	if r.Device.Driver != "dev" {
+		item.Label += "; without the kernel module libnfcomms makes the memory of each transfer present first"
+	}
 	for _, b := range r.Beside {
 		if b.Mode == stack.Sync {
 			item.Rows = append(item.Rows, PaperRow{What: cli.SizeText(b.Size) + " " + b.Direction, Unit: "µs", Measured: number((b.CNS - b.GoNS) / 1e3)})

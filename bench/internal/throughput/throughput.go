@@ -280,7 +280,7 @@ func (r *Report) Verification() string {
 	if !all {
 		return "NOT every byte verified"
 	}
-	return fmt.Sprintf("every byte verified after each test, %d in all", bytes)
+	return fmt.Sprintf("every byte verified after each test, %d bytes in all", bytes)
 }
 
 func (r *Report) curves(w io.Writer) {

@@ -49,7 +49,7 @@ func TestThroughputJSON(t *testing.T) {
 
 func TestThroughputTable(t *testing.T) {
 	out := clitest.MustRun(t, tinyThroughput...)
-	for _, want := range []string{"every byte verified after each test, 2400000 in all", "simulated device", "paper (hardware)", "268", "114.3", "d2h, 3 targets"} {
+	for _, want := range []string{"every byte verified after each test, 2400000 bytes in all", "simulated device", "paper (hardware)", "268", "114.3", "d2h, 3 targets"} {
 		require.Contains(t, out, want)
 	}
 }
