@@ -1,4 +1,5 @@
-// Package linear holds histories of calls on channels to a sequential specification: whatever calls
-// overlap, there is an order of them, within their times, in which each did what it returned. It has
-// nothing but its test.
+// Package linear checks histories of calls on channels for linearizability: whatever calls overlap,
+// there is an order of them, within their times, in which each did what it returned. Of a history that
+// has none it prints the calls of as few messages as are refused by themselves. It has nothing but its
+// tests.
 package linear
