@@ -103,8 +103,16 @@ func BuildDevice(t *testing.T) string {
 // StartDevice starts the process of a device that others share, and returns its address.
 func StartDevice(t *testing.T, args ...string) string {
 	t.Helper()
+	address, _ := Serve(t, BuildDevice(t), args...)
+	return address
+}
+
+// Serve starts such a process of a program that [BuildDevice] built. It is killed when the test ends,
+// or before that by kill.
+func Serve(t *testing.T, program string, args ...string) (address string, kill func() error) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
-	device := exec.Command(BuildDevice(t), append([]string{"--shm", path}, args...)...)
+	device := exec.Command(program, append([]string{"--shm", path}, args...)...)
 	require.NoError(t, device.Start())
 	t.Cleanup(func() {
 		_ = device.Process.Kill() // it may have ended
@@ -114,5 +122,5 @@ func StartDevice(t *testing.T, args ...string) string {
 		c, err := net.Dial("unixpacket", path)
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
-	return "shm:" + path
+	return "shm:" + path, device.Process.Kill
 }
