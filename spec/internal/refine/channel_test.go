@@ -69,6 +69,10 @@ type end struct {
 	send, read call
 	listed     bool        // a transfer's list is put
 	arrived    bool        // … and is at the device, which moves the transfer
+	sent       uint8       // lists of a transfer to the host that it put …
+	acked      uint8       // … and that the device has moved, as the host knows
+	came       uint8       // … that are at the device …
+	moved      uint8       // … and that it has moved
 	stand      proto.Stand // of the host's half
 	id         uint8
 	device     proto.DeviceState
@@ -85,7 +89,8 @@ type system struct {
 // rendezvous has the rules by which a system moves: the rows of both halves.
 type rendezvous struct {
 	channels int
-	slots    int8 // of a ring
+	slots    int8  // of a ring
+	lists    uint8 // of a transfer to the host
 	host     *proto.Table
 	device   *proto.DeviceTable
 	ways     [most]way
@@ -109,6 +114,9 @@ func (r *rendezvous) steps(s system, do func(Event, system)) {
 		case transfer:
 			r.transfers(s, c, do)
 			r.takes(s, c, do)
+		case fetch:
+			r.fetches(s, c, do)
+			r.offers(s, c, do)
 		}
 	}
 	r.drain(s, do)
@@ -122,7 +130,7 @@ func (r *rendezvous) user(s system, c int, do func(Event, system)) {
 		to.end[c].send, to.end[c].read = send, read
 		do(e, to)
 	}
-	e := &s.end[c]
+	e, event := &s.end[c], r.ways[c].event
 	switch e.send {
 	case none:
 		set(event("send", c), begun, e.read)
@@ -162,7 +170,7 @@ func (r *rendezvous) calls(s system, c int, do func(Event, system)) {
 // put has the host put a slot for a call that sends, if a row lets it and there is room.
 func (r *rendezvous) put(s system, c int, in proto.Input, kind wire.Type, next call, do func(Event, system)) {
 	e := &s.end[c]
-	step := r.host.Step(abi.H2D, e.stand, in)
+	step := r.host.Step(r.ways[c].direction(), e.stand, in)
 	if s.h2d.len == r.slots || !step.OK() {
 		return
 	}
@@ -185,8 +193,12 @@ func (r *rendezvous) drain(s system, do func(Event, system)) {
 	var m slot
 	m, to.d2h = s.d2h.take()
 	e := &to.end[m.channel]
-	if r.ways[m.channel] == toHost {
+	switch r.ways[m.channel] {
+	case toHost:
 		r.offered(to, m, do)
+		return
+	case fetch:
+		r.fetched(to, m, do)
 		return
 	}
 	in := proto.TakeRecord
@@ -245,6 +257,9 @@ func (r *rendezvous) follow(s system, c int, in proto.DeviceInput, do func(Event
 	if i >= 0 {
 		half = half.From(row)
 		e.arrived = half.State == proto.DeviceMoving && (e.arrived || in == proto.HearList || e.marks&proto.DeviceListed != 0)
+		if in == proto.HearList && r.ways[c] == fetch {
+			e.came++
+		}
 		e.device, e.marks, e.next = half.State, half.Marks, uint8(half.Next%4)
 		present := (e.next + 3) % 4
 		if kind, ok := puts[row.Put]; ok {
