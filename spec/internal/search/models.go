@@ -94,6 +94,7 @@ func Models() []Model {
 			Name: "transfers between hosts", File: "hosts", Defines: []string{"TRANSFERS"}, Full: []string{"TROUBLES=1"},
 			Broken: transfersBroken(), Long: true,
 		},
+		{Name: "ring", File: "ring", Full: []string{"K=4"}, Broken: ringBroken(), Long: true},
 		{Name: "moves", File: "move", Full: []string{"MOVES=2"}, Broken: movesBroken(), Long: true, Whole: true},
 		{Name: "connections to a host", File: "dial", Full: []string{"CALLERS=2", "TIMES=2"}, Broken: guestsBroken(), Whole: true},
 		{Name: "connections to a host of another node", File: "dial", Defines: []string{"FAR"}, Full: []string{"CALLERS=2"}, Broken: farGuestsBroken()},
@@ -306,5 +307,16 @@ func transfersBroken() []Broken {
 			Name: "a receiving host that takes DONE for the end",
 			Host: host(abi.D2H, proto.StateMoving, proto.TakeDone, func(r *proto.Row) { r.Next = proto.StateIdle }),
 		},
+	}
+}
+
+func ringBroken() []Broken {
+	return []Broken{
+		{Name: "a close that does not wait for the call under way", Defines: []string{"EARLY_CLOSE"}},
+		{Name: "a reader that starts although it was closed", Defines: []string{"LATE_START"}},
+		{Name: "a role that is given up before the status says so", Defines: []string{"HANGS_UP_FIRST"}},
+		{Name: "no second look", Defines: []string{"NO_SECOND_LOOK"}},
+		{Name: "a packet that is given back while it is read", Defines: []string{"EARLY_RELEASE", "K=4"}},
+		{Name: "a role that is given twice in a generation", Defines: []string{"NO_USED", "WRITERS=2", "K=1"}},
 	}
 }
