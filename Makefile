@@ -16,12 +16,17 @@ RUNNER      = bin/testrun -skips .ci/skips
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
 # make lint vets all packages, with every analyzer: go test need not do it once more.
 GOTEST      = $(GO) test -vet=off -race -count=1 -timeout 30m
+# Packages that start no goroutine: the race detector finds nothing there, and takes three times as
+# long. They run without it. make lint runs internal/lint.
+SINGLE      = ./spec/internal/refine ./spec/internal/search ./internal/mutants
+PACKAGES    = $(GOTEST) -json \$$($(GO) list $(ALL) | grep -vE '/(internal/lint|$(subst $() ,|,$(SINGLE:./%=%)))$$')
 # The race detector bounds goroutines, hides allocations, lays memory out in its own
 # way and makes all slower: what counts those or finds the stack, and what is large, runs
 # without it. The module that dev: runs over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -vet=off -count=1 -timeout 30m -json
-FULL        = $(FULLTEST) -run 'Alloc|BytesOf|Stack|Pages|TakeBuffer|Memory' ./bridge/mailbox ./pkg/nfcomms && \
-	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos' ./internal/sim && \
+FULL        = $(FULLTEST) $(SINGLE) && \
+	$(FULLTEST) -run 'Alloc|BytesOf|Stack|Pages|TakeBuffer|Memory' ./bridge/mailbox ./pkg/nfcomms && \
+	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos|TestMillion' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance(Of|One|Four)/(crowd|huge|ledger|stats)' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
 	$(FULLTEST) -run TestWalk ./internal/proto && \
@@ -68,7 +73,7 @@ demo-shm: deps-build ## two processes move bulk data through a device in a third
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
 	@$(RUNNER) -proofs docs/semantics.md -lanes $(LANES) \
-		"go packages: $(GOTEST) -json $(ALL)" \
+		"go packages: $(PACKAGES)" \
 		"go vm: bin/vmtest run" \
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
@@ -91,7 +96,7 @@ check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, th
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
-	@$(RUNNER) -proofs docs/semantics.md "go packages: $(GOTEST) -json $(ALL)" "go full-size: $(FULL)"
+	@$(RUNNER) -proofs docs/semantics.md "go packages: $(PACKAGES)" "go full-size: $(FULL)"
 
 .PHONY: test-c
 test-c: deps ## the C tests of firmware and library, sanitizers and freestanding builds
