@@ -33,7 +33,7 @@ func (c *channel) BeginSendInd(ctx context.Context, data []byte) bool {
 func (c *channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
 	h := &c.send
 	x := h.xfer
-	if !h.spinFor(events) && !wait {
+	if !h.looks() && !wait {
 		return false, nil
 	}
 	err = h.awaitTaken(ctx, x)
@@ -65,7 +65,7 @@ func (c *channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (en
 	h := &c.recv
 	x := h.xfer
 	if !h.voided {
-		if !h.spinFor(events) && !wait {
+		if !h.looks() && !wait {
 			return false, nil
 		}
 		err = h.endEager(ctx, x)
@@ -82,3 +82,7 @@ func (c *channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (en
 	h.unlock()
 	return true, err
 }
+
+// looks waits a moment for an event, and looks at least once: a call that does not sleep gets no
+// doorbell, and with one processor none spins. Must hold queue.
+func (p *parker) looks() bool { return p.spinFor(events) || p.pollFor(events, 1) }
