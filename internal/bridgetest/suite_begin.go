@@ -38,12 +38,25 @@ func beginReceive(ctx context.Context, ch bridge.Channel, data []byte) bridge.Be
 	return nil
 }
 
-// ends polls until a transfer that was begun has ended.
-func (e *Env) ends(end func(wait bool) (bool, error)) (err error) {
+// sent polls until a send that was begun has ended.
+func (e *Env) sent(b bridge.Beginner, data []byte) (err error) {
 	e.Until("transfer ends", func() (ended bool) {
-		ended, err = end(false)
+		ended, err = b.EndSendInd(e.Ctx(), data, false)
 		return ended
 	})
+	return err
+}
+
+// received polls for the end of a receive that was begun, and then waits for it: one that met
+// another offer of the device ends only so.
+func (e *Env) received(b bridge.Beginner, data []byte) error {
+	for range 100 {
+		if ended, err := b.EndReceiveInd(e.Ctx(), data, false); ended {
+			return err
+		}
+	}
+	ended, err := b.EndReceiveInd(e.Ctx(), data, true)
+	require.True(e, ended)
 	return err
 }
 
@@ -69,7 +82,7 @@ func begunTogether(e *Env) {
 				require.NoError(e, ch.SendInd(e.Ctx(), sent[i].Data))
 				continue
 			}
-			require.NoError(e, e.ends(func(wait bool) (bool, error) { return begun[i].EndSendInd(e.Ctx(), sent[i].Data, wait) }))
+			require.NoError(e, e.sent(begun[i], sent[i].Data))
 		}
 		for i, ch := range ports {
 			begun[i] = beginReceive(e.Ctx(), ch, back[i].Data)
@@ -78,7 +91,7 @@ func begunTogether(e *Env) {
 			if begun[i] == nil {
 				require.NoError(e, ch.ReceiveInd(e.Ctx(), back[i].Data))
 			} else {
-				require.NoError(e, e.ends(func(wait bool) (bool, error) { return begun[i].EndReceiveInd(e.Ctx(), back[i].Data, wait) }))
+				require.NoError(e, e.received(begun[i], back[i].Data))
 			}
 			require.Equal(e, sent[i].Data, back[i].Data)
 			e.Check(back[i])

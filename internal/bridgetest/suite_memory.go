@@ -142,7 +142,7 @@ func memoryBegun(e *Env) {
 	mem := BadMemory(e.T, "truncated file", size, good)
 	var err error
 	if b := beginSend(e.Ctx(), ch, mem); b != nil {
-		err = e.ends(func(wait bool) (bool, error) { return b.EndSendInd(e.Ctx(), mem, wait) })
+		err = e.sent(b, mem)
 	} else {
 		err = ch.SendInd(e.Ctx(), mem)
 	}
