@@ -125,7 +125,7 @@ func (m *machine) act(in proto.Input) (proto.Event, bool) {
 		}
 		e := proto.EventNone
 		if keepsEvent(in) {
-			e = eventOf(w)
+			e = eventAfter(w, p.Event())
 		}
 		if m.word.CompareAndSwap(w, wordAfter(w, p, e)) {
 			return p.Event(), true

@@ -48,3 +48,23 @@ func TestQuestionsAreNoNews(t *testing.T) {
 		require.Equal(t, w, m.word.Load())
 	}
 }
+
+// TestRecalledOffersAreNoNews: an offer was kept for a call, and given back when the device asked for
+// it before the call looked. Nothing is left that a later call takes for an offer.
+func TestRecalledOffersAreNoNews(t *testing.T) {
+	m := &machine{dir: abi.D2H}
+	take := func(in proto.Input) {
+		w := m.word.Load()
+		require.True(t, m.followLocked(w, protocol.Step(abi.D2H, standOf(w), in)))
+	}
+	take(proto.TakeOffer)
+	require.True(t, m.keep())
+	take(proto.TakeWithdraw)
+	e, ok := m.act(proto.Release)
+	require.True(t, ok)
+	require.Equal(t, proto.EventRecalled, e)
+	_, ok = m.act(proto.PutWithdrawn)
+	require.True(t, ok)
+	require.False(t, m.offered())
+	require.Zero(t, m.word.Load()&events, "a receive would look for the offer for ever")
+}
