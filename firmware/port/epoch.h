@@ -90,7 +90,10 @@ void port_calls_init(struct epoch *epoch);
 
 /* Start the threads of an epoch. 0 or enum nfc_status; some may run then. */
 int port_threads_start(struct epoch *epoch);
-/* Ask them to leave and wait for that; false if one stays longer. */
+/*
+ * Ask them to leave and wait for that; false if one stays longer. Three times as long for
+ * one that has had no tenth of that of processor time.
+ */
 bool port_threads_stop(struct epoch *epoch, uint64_t seconds);
 /* True if all have left, once they were asked to. */
 bool port_threads_left(struct epoch *epoch);

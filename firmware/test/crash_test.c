@@ -168,6 +168,19 @@ static void *last_piece(void *busy)
 	return NULL;
 }
 
+/* Boot a device of one island, and have its threads leave. */
+static void boot_without_threads(struct stage *s)
+{
+	static struct shape shape = { .islands = 1, .managers = 1 };
+
+	memset(s, 0, sizeof(*s));
+	s->shape = &shape;
+	s->r.config = stage_config(&shape);
+	CHECK_EQ(stage_boot(s), 0);
+	/* on a busy machine, too */
+	CHECK(port_threads_stop(s->h->epoch, 1 << 30));
+}
+
 /*
  * An engine that is late is no process that computes: neither Restart nor Close
  * names one.
@@ -176,15 +189,10 @@ CASE(an_engine_that_ends_late_is_not_left_behind)
 {
 	static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
 	static struct stage s;
-	struct shape shape = { .islands = 1, .managers = 1 };
 	struct epoch *first;
 
-	memset(&s, 0, sizeof(s));
-	s.shape = &shape;
-	s.r.config = stage_config(&shape);
-	CHECK_EQ(stage_boot(&s), 0);
+	boot_without_threads(&s);
 	first = s.h->epoch;
-	CHECK(port_threads_stop(first, 1 << 30)); /* on a busy machine, too */
 	pthread_mutex_lock(&busy);
 	REQUIRE(!pthread_create(&first->engine[0], NULL, last_piece, &busy));
 	first->works[0] = true;
@@ -194,6 +202,31 @@ CASE(an_engine_that_ends_late_is_not_left_behind)
 	CHECK(stage_close(&s));
 	pthread_mutex_unlock(&busy);
 	CHECK_EQ(stage_boot(&s), 0); /* frees the epoch if it ended */
+	CHECK(stage_close(&s));
+	free(s.r.received);
+}
+
+/* The thread of an engine that has no processor for more than a second. */
+static void *starved(void *unused)
+{
+	const struct timespec t = { .tv_sec = 1, .tv_nsec = 200000000 };
+
+	(void)unused;
+	nanosleep(&t, NULL);
+	return NULL;
+}
+
+/* Time in which a thread has no processor is no time in which it stays. */
+CASE(a_thread_without_a_processor_is_waited_for)
+{
+	static struct stage s;
+	struct epoch *epoch;
+
+	boot_without_threads(&s);
+	epoch = s.h->epoch;
+	REQUIRE(!pthread_create(&epoch->engine[0], NULL, starved, NULL));
+	epoch->works[0] = true;
+	CHECK(port_threads_stop(epoch, 1));
 	CHECK(stage_close(&s));
 	free(s.r.received);
 }
