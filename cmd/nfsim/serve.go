@@ -111,10 +111,10 @@ func listenOn(network, path string) (*net.UnixListener, error) {
 	return net.ListenUnix(network, addr)
 }
 
-// accept serves one client after the other.
+// accept serves one client after the other. Nobody listens any more when it returns.
 func (s *server) accept(ctx context.Context, listener *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
+	defer func() { stop(); listener.Close() }()
 	for {
 		conn, err := listener.AcceptUnix()
 		if err != nil {
