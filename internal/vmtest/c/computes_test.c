@@ -15,7 +15,7 @@ enum {
 	ISLANDS = 2,
 	PAGE = NFC_PAGE_SIZE,
 	LISTS = 40 * PAGE, /* more than is sent with an offer */
-	SPIN_MS = 3000, /* longer than the island has */
+	SPIN_MS = 10000, /* longer than the island has, also of a guest that waits for a processor */
 };
 
 static const struct nfcomms_reset two = { .islands = ISLANDS };
