@@ -31,8 +31,8 @@ func Shared(file int) ([]byte, error) {
 	return unsafe.Slice((*byte)(at), size), nil
 }
 
-// Share makes a file of another known to the device. Over a
-// restart of the device it is made known anew, as other memory.
+// Share makes a file of another known to the device. Over a restart of the device it is made known
+// anew, as other memory.
 func (m *Arenas) Share(file int) ([]byte, error) {
 	fd, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

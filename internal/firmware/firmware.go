@@ -117,10 +117,11 @@ func (i *Instance) Doorbell() int { return int(C.nfc_hosted_doorbell(i.h)) }
 // Assist moves one waiting DMA piece on the calling thread.
 func (i *Instance) Assist() bool { return C.nfc_hosted_assist(i.h) != 0 }
 
-// Run runs an island on the calling thread until it has nothing to do, some tens
-// of microseconds at most. Times of records are exact, or those of one of the last 16 runs. ran is false if somebody else does, who will look for
-// new messages once more; thread, if that is the island's own. Bit i of undrained asks the caller to drain the island's
-// i-th mailbox: no doorbell rang for what is there. Not beside Restart or Close.
+// Run runs an island on the calling thread until it has nothing to do, some tens of microseconds
+// at most. Times of records are exact, or those of one of the last 16 runs. ran is false if somebody
+// else does, who will look for new messages once more; thread, if that is the island's own. Bit i of
+// undrained asks the caller to drain the island's i-th mailbox: no doorbell rang for what is there.
+// Not beside Restart or Close.
 func (i *Instance) Run(island int, exact bool) (undrained uint64, ran, thread bool) {
 	r := C.nfc_hosted_run(i.h, C.uint32_t(island), C.bool(exact))
 	return uint64(r.undrained), r.owner == C.NFC_OWNER_NONE, r.owner == C.NFC_OWNER_THREAD

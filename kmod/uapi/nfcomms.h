@@ -589,11 +589,11 @@ struct nfcomms_call {
  * @completion_size: sizeof(struct nfcomms_completion), or of nfcomms_record: of the records
  *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. In a
  *	larger one the fields that the module does not know are zero
- * @busy_poll_us: microseconds, 0..10000, that a CALL,
- *	and a read(2) that finds nothing, look at the rings themselves before they sleep
- *	or return EAGAIN; 0 before this. The device's busy_poll_max bounds it. They look
- *	for less while others need the processor, and not at all where nothing is in
- *	flight, or the device's rings are not in the host's memory
+ * @busy_poll_us: microseconds, 0..10000, that a CALL, and a read(2) that finds nothing, look
+ *	at the rings themselves before they sleep or return EAGAIN; 0 before this. The
+ *	device's busy_poll_max bounds it. They look for less while others need the
+ *	processor, and not at all where nothing is in flight, or the device's rings are
+ *	not in the host's memory
  * @rsvd: zero
  *
  * A program that knows no more than the first version needs no SETUP.
