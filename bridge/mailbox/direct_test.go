@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,15 +96,18 @@ func TestSendCancelled(t *testing.T) {
 	}
 }
 
+// passing is a context whose deadline passes when the test says so.
+type passing struct{ context.Context }
+
+func (c passing) Err() error { return context.Cause(c.Context) }
+
 func TestSendDeadline(t *testing.T) {
 	f, _, c := setup(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancel()
-	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
-	f.until("withdrawn", func() bool {
-		s := f.poll(fakeMailbox)
-		return s != nil && wire.Header(s.Header).Type() == wire.TypeWithdraw
-	})
+	ctx, cancel := context.WithCancelCause(context.Background())
+	wait := f.async(func() error { return c.Send(passing{ctx}, []byte("x")) })
+	f.expect(fakeMailbox, wire.TypeDirect)
+	cancel(context.DeadlineExceeded)
+	f.expect(fakeMailbox, wire.TypeWithdraw)
 	f.note(wire.TypeWithdrawn, 1, abi.H2D)
 	err := wait()
 	require.ErrorIs(t, err, context.DeadlineExceeded)
