@@ -5,6 +5,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -64,15 +65,30 @@ func words(t *testing.T) []byte {
 // addressOf is where a program finds a page.
 func addressOf(page []byte) uint64 { return uint64(reflect.ValueOf(page).Pointer()) }
 
-// begin starts a program on a target, for so many milliseconds, or with the address of a page. Its
-// island may be silent before the device could say that it started.
-func begin(ctx context.Context, t *testing.T, dev bridge.Device, name string, first bridge.Target, ms uint64) bridge.Process {
+// begin starts a program on a target with an argument. Its island may be silent before the device could
+// say that it started.
+func begin(ctx context.Context, t *testing.T, dev bridge.Device, name string, first bridge.Target, argument uint64) bridge.Process {
 	t.Helper()
-	p, err := dev.Start(ctx, bridge.Program{Name: name, First: first, Targets: 1, Argument: ms})
+	p, err := dev.Start(ctx, bridge.Program{Name: name, First: first, Targets: 1, Argument: argument})
 	if err != nil {
 		require.ErrorIs(t, err, bridge.ErrDeviceLost)
 	}
 	return p
+}
+
+// stopBriefly asks a process to stop, and gives up once it was asked: a call whose context ended before
+// is made again, with twice the time.
+func stopBriefly(ctx context.Context, t *testing.T, dev bridge.Device, id bridge.ProcessID) error {
+	t.Helper()
+	for brief := 10 * time.Millisecond; ; brief *= 2 {
+		short, cancel := context.WithTimeout(ctx, brief)
+		err := dev.Stop(short, id)
+		cancel()
+		if !errors.Is(err, bridge.ErrWithdrawn) {
+			return err
+		}
+		require.NoError(t, ctx.Err())
+	}
 }
 
 // untilLogged waits until the log has a text: a handler has a goroutine of its own while the device is open.
@@ -204,18 +220,21 @@ func TestResetBesideAProcessThatComputes(t *testing.T) {
 func TestSilentDeviceNamesTheProgram(t *testing.T) {
 	ctx := within(t)
 	dev, log := openLogged(t, "")
+	load(ctx, t, dev, build(t, "busy.c"))
 	hold := begin(ctx, t, dev, "hold", 0, 0)
 	ch, err := dev.Subscribe(ctx, hold.First)
 	require.NoError(t, err)
 	blocked := make(chan error, 1)
 	go func() { blocked <- ch.Send(ctx, nil) }()
-	p := begin(ctx, t, dev, "lone.spin", 0, 3000)
-	requireBlamed(t, <-blocked, bridge.ErrDeviceLost, "lone.spin", p, 0)
+	page := words(t)
+	p := begin(ctx, t, dev, "quiet", 0, addressOf(page))
+	requireBlamed(t, <-blocked, bridge.ErrDeviceLost, "quiet", p, 0)
 	_, err = dev.Programs(ctx)
-	requireBlamed(t, err, bridge.ErrDeviceLost, "lone.spin", p, 0)
+	requireBlamed(t, err, bridge.ErrDeviceLost, "quiet", p, 0)
 	require.NoError(t, dev.Reset(ctx))
 	works(t, dev)
-	untilLogged(t, log, `program \"lone.spin\"`)
+	untilLogged(t, log, `program \"quiet\"`)
+	page[0] = 1
 	for err = dev.Close(); err != nil; err = openDevice(t, "").Close() {
 		require.ErrorIs(t, err, bridge.ErrBusy)
 	}
@@ -225,18 +244,19 @@ func TestSilentDeviceNamesTheProgram(t *testing.T) {
 // silent device has, and so does control; what needs the island that computes says
 // what it waits for; afterwards all is well.
 func TestOneIslandComputes(t *testing.T) {
-	const ms = 6000
 	for island, name := range []string{"that of control", "the other"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t)
 			dev, _ := openLogged(t, "?islands=2&managers=2&channels=64")
+			load(ctx, t, dev, build(t, "busy.c"))
 			other := 1 - island
 			targets := [2]bridge.Target{20, 40}
 			p := begin(ctx, t, dev, "loopback", targets[other], 0)
 			ch, err := dev.Subscribe(ctx, p.First)
 			require.NoError(t, err)
-			p = begin(ctx, t, dev, "lone.spin", targets[island], ms)
-			for end := time.Now().Add(ms / 4 * time.Millisecond); time.Now().Before(end); {
+			page := words(t)
+			p = begin(ctx, t, dev, "quiet", targets[island], addressOf(page))
+			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
 				require.NoError(t, ch.Send(ctx, []byte("on")))
 				_, err := ch.Receive(ctx, make([]byte, 56))
 				require.NoError(t, err)
@@ -246,6 +266,7 @@ func TestOneIslandComputes(t *testing.T) {
 			if island == 1 {
 				controlGoesOn(ctx, t, dev, p)
 			}
+			page[0] = 1
 			if err = dev.Stop(ctx, p.ID); err != nil {
 				require.ErrorIs(t, err, bridge.ErrInvalid, "it has returned")
 			}
@@ -258,11 +279,9 @@ func TestOneIslandComputes(t *testing.T) {
 // controlGoesOn: requests that need the island of p end, the others work.
 func controlGoesOn(ctx context.Context, t *testing.T, dev bridge.Device, p bridge.Process) {
 	t.Helper()
-	short, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	requireBlamed(t, dev.Stop(short, p.ID), context.DeadlineExceeded, "lone.spin", p, 1)
+	requireBlamed(t, stopBriefly(ctx, t, dev, p.ID), context.DeadlineExceeded, "quiet", p, 1)
 	_, err := dev.Start(ctx, bridge.Program{Name: "hold", First: p.First + 1, Targets: 1})
-	requireBlamed(t, err, bridge.ErrTargetTimeout, "lone.spin", p, 1)
+	requireBlamed(t, err, bridge.ErrTargetTimeout, "quiet", p, 1)
 	hold, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 1})
 	require.NoError(t, err)
 	require.NoError(t, dev.Stop(ctx, hold.ID))
@@ -277,15 +296,17 @@ func TestStopIsBounded(t *testing.T) {
 	dev := openDevice(t, "")
 	defer dev.Close()
 	load(ctx, t, dev, build(t, "busy.c"))
-	p := begin(ctx, t, dev, "deaf", 0, 6000)
-	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-	defer cancel()
-	err := dev.Stop(short, p.ID)
+	page := words(t)
+	p := begin(ctx, t, dev, "deaf", 0, addressOf(page))
+	err := stopBriefly(ctx, t, dev, p.ID)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, bridge.ErrDeviceLost)
 	require.ErrorIs(t, dev.Stop(context.Background(), p.ID), bridge.ErrTargetTimeout)
 	works(t, dev)
-	require.NoError(t, dev.Stop(ctx, p.ID))
+	page[0] = 1
+	if err = dev.Stop(ctx, p.ID); err != nil {
+		require.ErrorIs(t, err, bridge.ErrInvalid, "it has returned")
+	}
 }
 
 // TestStopIsRemembered: a process on an island that computes is asked once, by a Stop that
@@ -296,13 +317,13 @@ func TestStopIsRemembered(t *testing.T) {
 	defer dev.Close()
 	load(ctx, t, dev, build(t, "busy.c"))
 	hold := begin(ctx, t, dev, "hold", 41, 0)
-	p := begin(ctx, t, dev, "late", 40, 2000)
+	page := words(t)
+	p := begin(ctx, t, dev, "late", 40, addressOf(page))
 	untilBegun(t, log)
 	for _, id := range []bridge.ProcessID{p.ID, hold.ID} {
-		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-		defer cancel()
-		require.ErrorIs(t, dev.Stop(short, id), context.DeadlineExceeded)
+		require.ErrorIs(t, stopBriefly(ctx, t, dev, id), context.DeadlineExceeded)
 	}
+	page[0] = 1
 	for _, id := range []bridge.ProcessID{p.ID, hold.ID} {
 		require.Eventually(t, func() bool {
 			runs, err := dev.Running(ctx, id)

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Programs that do not behave. "quiet" and "chatter" keep their island to themselves, which they log,
- * until the host says enough in the byte that the argument is the address of; "chatter" logs all the
- * while, and counts in the byte behind. For argument milliseconds "deaf" lets others run and does not
- * stop when told, and "late" keeps its island, then waits until it is stopped.
+ * Programs that do not behave, until the host says enough in the byte that the argument is the address
+ * of. "quiet" and "chatter" keep their island to themselves, which they log; "chatter" logs all the
+ * while, and counts in the byte behind. "late" keeps its island, then waits until it is stopped.
+ * "deaf" lets others run and does not stop when told.
  */
 #include "nfc_fw.h"
-
-static uint64_t end_of(struct nfc_process *self)
-{
-	return nfc_now(self) + nfc_argument(self) * 1000000;
-}
 
 static volatile uint8_t *enough(struct nfc_process *self)
 {
@@ -32,15 +27,13 @@ static void chatter_main(struct nfc_process *self)
 
 static void deaf_main(struct nfc_process *self)
 {
-	for (uint64_t end = end_of(self); nfc_now(self) < end;)
+	while (!enough(self)[0])
 		nfc_yield(self);
 }
 
 static void late_main(struct nfc_process *self)
 {
-	nfc_log(self, "begins");
-	for (uint64_t end = end_of(self); nfc_now(self) < end;)
-		;
+	quiet_main(self);
 	while (!nfc_stopped(self))
 		nfc_sleep(self, UINT64_MAX / 2);
 }
