@@ -2,6 +2,7 @@ package bridgetest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -179,15 +180,18 @@ func resetHalfWay(e *Env) {
 		})
 	})
 	<-inside
-	brief := func() error {
-		ctx, cancel := context.WithTimeout(e.Ctx(), 10*time.Millisecond)
-		defer cancel()
-		return dev.Reset(ctx)
-	}
-	require.ErrorIs(e, brief(), context.DeadlineExceeded)
-	require.ErrorIs(e, ch.Send(e.Ctx(), nil), bridge.ErrDeviceLost)
+	ctx, cancel := context.WithCancel(e.Ctx())
+	reset := Call("reset", func() error { return dev.Reset(ctx) })
+	e.Until("the channel is lost", func() bool {
+		_, err := ch.TrySend(nil, nil)
+		return errors.Is(err, bridge.ErrDeviceLost)
+	})
+	cancel()
+	require.ErrorIs(e, e.Wait(reset), context.Canceled)
 	patient := Call("reset", func() error { return dev.Reset(e.Ctx()) })
-	require.ErrorIs(e, brief(), context.DeadlineExceeded)
+	brief, cancel := context.WithTimeout(e.Ctx(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(e, dev.Reset(brief), context.DeadlineExceeded)
 	close(release)
 	require.NoError(e, e.Wait(patient))
 	require.ErrorIs(e, e.Wait(held), bridge.ErrDeviceLost)
