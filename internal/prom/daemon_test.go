@@ -86,7 +86,7 @@ func remoteLoad(t *testing.T, c *control.Client) {
 				_ = c.Send(ctx, echo, []byte("hello"))
 				_, _ = c.Receive(ctx, echo)
 			}
-			late, cancel := context.WithTimeout(ctx, time.Millisecond)
+			late, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			_, _ = c.Receive(late, echo) // nothing comes
 			cancel()
 			time.Sleep(loadPause)
