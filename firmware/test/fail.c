@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -57,6 +58,23 @@ static bool fails(const char *name, int why)
 	struck = name;
 	errno = why;
 	return true;
+}
+
+static _Atomic int64_t ahead; /* of the system's clocks, seconds */
+
+void fail_clock_ahead(int64_t seconds)
+{
+	ahead = seconds;
+}
+
+int __real_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+	int rc = __real_clock_gettime(id, t);
+
+	t->tv_sec += ahead;
+	return rc;
 }
 
 /* Parameters and arguments of a call that fails with an errno. */

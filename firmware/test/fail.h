@@ -17,6 +17,8 @@ bool fail_struck(void);
 const char *fail_name(void);
 /* Fail no call of this thread's while true. */
 void fail_spare(bool on);
+/* The clocks of the firmware are that far ahead. */
+void fail_clock_ahead(int64_t seconds);
 /* Bytes that are mapped by mmap() and not given back. */
 int64_t fail_mapped(void);
 
