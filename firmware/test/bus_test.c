@@ -568,11 +568,12 @@ CASE(no_interrupt_is_lost)
 
 	nfc_irq_holdoff(r.q, 0, 50);
 	pthread_create(&thread, NULL, raise_all_the_time, &r);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 200 || !s.held; i++) { /* the thread may start late */
 		struct timespec t = { .tv_nsec = 20000 };
 
 		CHECK_EQ(nfc_irq_assign(r.q, 0, i % 2 ? -1 : fd), 0);
 		nanosleep(&t, NULL);
+		nfc_irq_stats(r.q, &s);
 	}
 	r.stop = 1;
 	pthread_join(thread, NULL);
@@ -583,7 +584,6 @@ CASE(no_interrupt_is_lost)
 		sched_yield();
 	nfc_irq_stats(r.q, &s);
 	CHECK_EQ(s.pending, 0);
-	CHECK(s.held > 0);
 	close(fd);
 	nfc_bus_free(bus);
 }

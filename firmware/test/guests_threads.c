@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../port/epoch.h"
 #include "stage.h"
@@ -20,7 +19,6 @@ enum {
 	ROUNDS = 3,
 	GUESTS = 6, /* processes, two on each island */
 	SOME = 12, /* visits, and something else happens */
-	WATCHDOG = 60, /* seconds */
 	BOTH = 1 << NFC_H2D | 1 << NFC_D2H,
 };
 
@@ -100,23 +98,17 @@ static int dma(void *self, bool write, void *memory, uint64_t bus, uint64_t len)
 
 static const struct nfc_hosted_far reach = { NULL, not_rung, dma };
 
-static bool late(time_t end)
-{
-	return !CHECK(time(NULL) < end);
-}
-
 /* An island that has no processor for long refuses a host, which may try again. */
 static void come(struct party *p)
 {
 	struct nfc_hosted_peer peer = { .far = &reach };
-	time_t end = time(NULL) + WATCHDOG;
 	int rc;
 
 	pthread_mutex_lock(&w.seating);
 	do {
 		peer.epoch = p->s.r.seat.epoch = ++w.epochs;
 		rc = nfc_hosted_attach(w.h, &peer, &p->seat);
-	} while (rc == -NFC_ETIMEOUT && !late(end));
+	} while (rc == -NFC_ETIMEOUT);
 	CHECK_EQ(rc, 0);
 	pthread_mutex_unlock(&w.seating);
 	p->s.h = w.h;
@@ -447,14 +439,11 @@ static void stop_guests(struct party *p)
 /* No relay is left, although calls may be under way for a moment. */
 static void check_free(void)
 {
-	time_t end = time(NULL) + WATCHDOG;
-
 	for (int i = 0; i < NFC_RELAYS; i++) {
 		struct nfc_relay *relay = &w.h->epoch->dev->relay[i];
 
 		while (atomic_load(&relay->ends) || atomic_load(&relay->calls))
-			if (late(end))
-				return;
+			sched_yield();
 	}
 }
 
@@ -462,7 +451,6 @@ static void check_free(void)
 static void *far_part(void *arg)
 {
 	struct party *p = &w.far;
-	time_t end = time(NULL) + WATCHDOG;
 	bool listens = true;
 
 	(void)arg;
@@ -480,8 +468,6 @@ static void *far_part(void *arg)
 			end_listening(p);
 		}
 		serve(p);
-		if (late(end))
-			break;
 	}
 	leave(p);
 	return NULL;
@@ -491,14 +477,13 @@ static void *far_part(void *arg)
 static void near_part(uint32_t round)
 {
 	struct party *p = &w.near;
-	time_t end = time(NULL) + WATCHDOG;
 	bool stopped = w.ending != THEY_ARE_STOPPED;
 
-	while (!atomic_load(&w.id) && !late(end))
+	while (!atomic_load(&w.id))
 		sched_yield();
 	for (uint32_t i = 0; i < GUESTS; i++)
 		begin_guest(p, atomic_load(&w.id), round * GUESTS + i);
-	while (p->guests && !late(end)) {
+	while (p->guests) {
 		bool enough = atomic_load(&w.enough);
 
 		if (w.ending == OWNER_GOES && enough)
@@ -554,7 +539,6 @@ CASE(guests_of_two_hosts)
 CASE(guests_of_their_own_host)
 {
 	static struct party p;
-	time_t end = time(NULL) + WATCHDOG;
 
 	atomic_store(&w.enough, false);
 	p.s.shape = &shape;
@@ -566,10 +550,10 @@ CASE(guests_of_their_own_host)
 		begin_listening(&p);
 		for (uint32_t k = 0; k < GUESTS; k++)
 			begin_guest(&p, p.id, i * GUESTS + k);
-		while (p.guests && !late(end))
+		while (p.guests)
 			serve(&p);
 		end_listening(&p);
-		while ((p.listener || p.open) && !late(end))
+		while (p.listener || p.open)
 			serve(&p);
 		check_free();
 	}
