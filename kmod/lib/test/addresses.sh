@@ -15,7 +15,7 @@ trap end EXIT
 
 build/nfsim --shm "$work/0.sock" >"$work/log" 2>&1 &
 device=$!
-until [ -S "$work/0.sock" ]; do
+until grep -q listening "$work/log"; do
 	kill -0 "$device" || { cat "$work/log"; exit 1; }
 	sleep 0.02
 done

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../../firmware/test/harness.h"
@@ -211,33 +211,45 @@ static void noted(int sig)
 	(void)sig;
 }
 
+/* A signal each so often; 0: none. One that arrives before the call waits ends nothing. */
+static void signal_each(timer_t timer, long ns)
+{
+	const struct itimerspec each = { { 0, ns }, { 0, ns } };
+
+	CHECK_EQ(timer_settime(timer, 0, &each, NULL), 0);
+}
+
 /* A signal that is handled ends a call, whatever its handler asked for. */
 CASE(a_signal_takes_back)
 {
 	static const int flags[] = { 0, SA_RESTART, SA_ONSTACK };
-	const struct itimerval soon = { .it_value.tv_usec = 20000 };
+	struct sigevent user = { .sigev_signo = SIGUSR1 };
+	const long often = 20000000;
 	struct nfcomms_dev *dev = opened();
 	char in[8], data[10000] = { 1 };
 	struct nfcomms_process p;
 	uint32_t channel;
+	timer_t timer;
 	size_t i;
 
-	REQUIRE(dev);
+	REQUIRE(dev && !timer_create(CLOCK_MONOTONIC, &user, &timer));
 	channel = run(dev, "hold", &p);
 	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		struct sigaction action = { .sa_handler = noted,
 					    .sa_flags = flags[i] };
 
-		sigaction(SIGALRM, &action, NULL);
-		setitimer(ITIMER_REAL, &soon, NULL);
+		sigaction(SIGUSR1, &action, NULL);
+		signal_each(timer, often);
 		CHECK_EQ(nfcomms_send(dev, channel, "nobody reads", 12), -EINTR);
+		signal_each(timer, 0);
 		CHECK_EQ(nfcomms_try_send(dev, channel, "x", 1), -EAGAIN);
-		setitimer(ITIMER_REAL, &soon, NULL);
+		signal_each(timer, often);
 		CHECK_EQ(nfcomms_receive(dev, channel, in, sizeof(in)), -EINTR);
-		setitimer(ITIMER_REAL, &soon, NULL);
 		CHECK_EQ(nfcomms_send_ind(dev, channel, data, sizeof(data), NULL),
 			 -EINTR);
+		signal_each(timer, 0);
 	}
+	timer_delete(timer);
 	nfcomms_close(dev);
 }
 
