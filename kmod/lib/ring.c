@@ -428,7 +428,7 @@ void nfcomms_ring_close(struct nfcomms_ring *r)
 		ring_event(r->event[!r->role]);
 	/* The creator closes once it has booked the role as free. */
 	shutdown(r->conn, SHUT_WR);
-	setsockopt(r->conn, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 1, 0 },
+	setsockopt(r->conn, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 10, 0 },
 		   sizeof(struct timeval));
 	while (recv(r->conn, &m, sizeof(m), 0) > 0)
 		;

@@ -23,7 +23,7 @@
 
 enum {
 	CONNECTIONS = 64, /* at a time; more wait in the socket's queue */
-	ASK_MS = 1000, /* how long one may take to say what it wants */
+	ASK_MS = 10000, /* how long one may take to say what it wants */
 	RETRY_MS = 10, /* after a failure to accept: no descriptors, say */
 	DEFAULT_PACKETS = 61, /* a prime */
 	DEFAULT_PACKET = 8192,

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// askTime is how long a connection may take to say what it wants.
-	askTime = time.Second
+	// askTime is how long a connection may take to say what it wants: longer than a process waits for
+	// a processor.
+	askTime = 10 * time.Second
 	// acceptAgain passes after a failure to accept.
 	acceptAgain = 10 * time.Millisecond
 	// connections bounds those that are open at a time.
