@@ -32,6 +32,7 @@ type boot struct {
 	patience time.Duration // for the first frame
 	echo     io.Writer     // gets what programs write, besides the events; may be nil
 	cost     cost          // of all attempts; valid after run
+	late     *time.Timer   // ends the run; valid while the machine runs
 }
 
 // prepare builds everything that a job needs.
@@ -254,8 +255,8 @@ func (v *reporter) drive(ctx context.Context, last bool) error {
 		return nil
 	}
 	timeout := cmp.Or(b.job.limit, jobTimeout)
-	late := time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
-	defer late.Stop()
+	b.late = time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
+	defer b.late.Stop()
 	absent := time.AfterFunc(b.patience, v.noHello)
 	v.began = time.Now()
 	outcome, err := b.machine.Boot(ctx, vm.Events{Frame: v.frame, Console: v.console})

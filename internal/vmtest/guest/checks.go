@@ -18,7 +18,7 @@ import (
 
 // pinPatience is how long pages may stay pinned after the last program ended:
 // what a killed process had open is closed a little later.
-const pinPatience = 10 * time.Second
+const pinPatience = time.Minute
 
 // checkPins compares the pages ever pinned with those released.
 func checkPins() error {

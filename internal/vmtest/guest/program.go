@@ -19,8 +19,9 @@ import (
 )
 
 // lastWords is what a program that ran out of time gets between the signal that
-// makes a Go program print its stacks and SIGKILL, and again to die of that.
-const lastWords = 10 * time.Second
+// makes a Go program print its stacks and SIGKILL, and again to die of that. Its last output may take
+// as long on the serial line of a slow machine.
+const lastWords = 30 * time.Second
 
 // environment is what every program sees.
 var environment = []string{

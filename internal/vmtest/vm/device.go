@@ -27,12 +27,12 @@ type Device struct {
 }
 
 // deviceStart bounds how long the device's process may take to listen.
-const deviceStart = 30 * time.Second
+const deviceStart = time.Minute
 
 // StartDevice runs a vfio-user server and returns when it listens at socket. Its output is written
 // to log.
 func StartDevice(ctx context.Context, command []string, socket string, log io.Writer) (*Device, error) {
-	d := &Device{output: &tail{next: log}, ending: grace}
+	d := &Device{output: &tail{next: log}, ending: patience}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = d.output, d.output
 	var err error

@@ -21,14 +21,18 @@ type process struct {
 	err  error         // of Wait; valid after done
 }
 
-// grace is what a process gets between SIGTERM and SIGKILL.
-const grace = 3 * time.Second
+// grace is what a process gets between SIGTERM and SIGKILL, and patience what it gets where it ends by
+// itself, also to write its report, and its output to be read.
+const (
+	grace    = 3 * time.Second
+	patience = 30 * time.Second
+)
 
 // start runs cmd. Unless foreground, it has a process group of its own, so that
 // Ctrl-C reaches us alone and we end things in order.
 func start(name string, cmd *exec.Cmd, foreground bool) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !foreground, Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = patience
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
