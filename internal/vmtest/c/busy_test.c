@@ -87,10 +87,9 @@ CASE(calls_find_it_before_they_sleep)
 	int fd = busy_client(LONGEST_US);
 	uint64_t before = polled(fd);
 
-	call_often(fd);
-	printf("%llu of %d calls\n", (unsigned long long)(polled(fd) - before),
-	       ROUNDS);
-	CHECK(polled(fd) > before);
+	do /* on a busy machine an answer may take longer than a look */
+		call_often(fd);
+	while (polled(fd) == before && !test_failures());
 	busy_end(fd);
 }
 
@@ -99,10 +98,9 @@ CASE(reads_find_it_before_they_return)
 	int fd = busy_client(LONGEST_US);
 	uint64_t before = polled(fd);
 
-	read_often(fd);
-	printf("%llu of %d reads\n", (unsigned long long)(polled(fd) - before),
-	       ROUNDS);
-	CHECK(polled(fd) > before);
+	do /* on a busy machine an answer may take longer than a look */
+		read_often(fd);
+	while (polled(fd) == before && !test_failures());
 	busy_end(fd);
 }
 

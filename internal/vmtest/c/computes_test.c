@@ -73,11 +73,11 @@ static void try_beside_one(size_t size)
 	char before[16];
 
 	snprintf(before, sizeof(before), "%lu", limit("heartbeat_timeout_ms"));
-	set_limit("heartbeat_timeout_ms", "1000");
 	for (int i = 0; i < ISLANDS; i++)
 		sink[i] = program(fd, "sink");
 	CHECK_EQ(try_each(fd, sink, at, size), 0);
 	begin_spin(fd);
+	set_limit("heartbeat_timeout_ms", "1000");
 	end = now_ns() + SPIN_MS * 1000000ull;
 	while (!lost && now_ns() < end && !test_failures())
 		lost = try_each(fd, sink, at, size);

@@ -13,7 +13,7 @@
 #include "rig.h"
 
 /* Short, but longer than a loaded machine keeps a transfer waiting. */
-#define STALL_MS "2000"
+#define STALL_MS "4000"
 
 enum {
 	SIZE = 40 * NFC_PAGE_SIZE, /* seven lists */
@@ -141,7 +141,9 @@ CASE(a_lost_message)
 	uint16_t call = 0;
 	uint32_t status;
 	int fd = fresh();
+	char before[16];
 
+	snprintf(before, sizeof(before), "%lu", limit("stall_timeout_ms"));
 	set_limit("stall_timeout_ms", STALL_MS);
 	buffer = pages(SIZE, 0x5a);
 	wait_at_gates(fd, ports);
@@ -165,6 +167,7 @@ CASE(a_lost_message)
 	close(fd);
 	check_pins();
 
+	set_limit("stall_timeout_ms", before);
 	fd = loss->status == NFC_ERESET ? fresh() : client();
 	CHECK_EQ(converse(fd, program(fd, "loopback"), &call), NFC_OK);
 	CHECK_EQ(state(fd), NFCOMMS_STATE_READY);
