@@ -86,6 +86,8 @@ func (m Machine) parameters() []string {
 	p := []string{
 		"printk.devkmsg=on", "panic=-1", "oops=panic", level, // the machine ends, instead of a guest that limps on
 		"console=" + strings.TrimPrefix(m.Serial(0), "/dev/"),
+		// An emulated processor that a loaded host does not run is no lockup: seconds, of which the second counts twice.
+		"rcupdate.rcu_cpu_stall_timeout=120", "watchdog_thresh=60", "workqueue.watchdog_thresh=120",
 	}
 	p = append(p, boards[m.Arch].params...)
 	if m.IOMMU {
