@@ -264,6 +264,17 @@ func (e *Env) Until(what string, cond func() bool) {
 	}
 }
 
+// health returns the heartbeat of a device that is well; one that has no processor may be late.
+func (e *Env) health(dev bridge.Device) (h bridge.Health) {
+	e.Helper()
+	e.Until("a heartbeat in time", func() bool {
+		var err error
+		h, err = dev.Health()
+		return err == nil
+	})
+	return h
+}
+
 // UntilBlocked waits until n calls of the device are asleep.
 func (e *Env) UntilBlocked(dev bridge.Device, n int) {
 	e.Helper()

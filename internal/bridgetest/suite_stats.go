@@ -303,8 +303,7 @@ func statsOutlive(e *Env) {
 // health: heartbeats count up and tell what the device did.
 func health(e *Env) {
 	dev := e.device("")
-	before, err := dev.Health()
-	require.NoError(e, err)
+	before := e.health(dev)
 	ch := e.Subscribe(dev, abi.TargetLoopback)
 	for range 10 {
 		e.Echo(ch, []byte("counted"))
@@ -312,8 +311,7 @@ func health(e *Env) {
 	}
 	e.Start(dev, "hold", 1)
 	e.Until("heartbeat tells", func() bool {
-		h, err := dev.Health()
-		require.NoError(e, err)
+		h := e.health(dev)
 		if h.Beat == before.Beat { // which may be none at all
 			return false
 		}
