@@ -173,14 +173,21 @@ void stage_end(struct stage *s, uint32_t channel)
 
 int stage_ask(struct stage *s, struct nfc_control *c)
 {
-	int rc = 0;
+	const struct nfc_control asked = *c;
+	int rc;
 
-	c->request = ++s->r.request;
-	stage_say(s, NFC_TARGET_CONTROL, c, sizeof(*c));
-	if (c->op == NFC_CONTROL_LOAD)
-		rc = stage_give(s, NFC_TARGET_CONTROL, image, image_size);
-	stage_hear(s, NFC_TARGET_CONTROL, c);
-	return rc ? rc : c->status;
+	do { /* again, if an island had no processor for half a second */
+		*c = asked;
+		c->request = ++s->r.request;
+		stage_say(s, NFC_TARGET_CONTROL, c, sizeof(*c));
+		rc = 0;
+		if (c->op == NFC_CONTROL_LOAD)
+			rc = stage_give(s, NFC_TARGET_CONTROL, image,
+					image_size);
+		stage_hear(s, NFC_TARGET_CONTROL, c);
+		rc = rc ? rc : c->status;
+	} while (rc == NFC_ETIMEOUT);
+	return rc;
 }
 
 struct nfc_config stage_config(const struct shape *shape)
