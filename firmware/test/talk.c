@@ -30,6 +30,13 @@ struct target {
 	bool busy; /* in a call */
 };
 
+/* The engine, as a conversation has it. */
+static struct {
+	bool slow; /* no copy ends */
+	bool fails; /* no page can be reached */
+	unsigned int busy; /* copies that find their page busy */
+} engine;
+
 static struct target target;
 static struct rig *rig;
 static uint64_t window, runs;
@@ -129,26 +136,41 @@ static const struct nfc_program target_program = { NFC_PROGRAM_ABI, 0, "target",
 
 /* ---- the device ---- */
 
+static int reach(uint64_t bus, uint64_t len)
+{
+	if (engine.slow)
+		return NFC_PENDING;
+	if (engine.busy) {
+		engine.busy--;
+		return NFC_EBUSY;
+	}
+	if (engine.fails || bus < BUFFER || bus - BUFFER > BUFFER - len)
+		return NFC_EDMA;
+	return 0;
+}
+
 static int buffer_read(void *self, uint32_t host, void *to, uint64_t bus,
 		       uint64_t len)
 {
+	int rc = reach(bus, len);
+
 	(void)self;
 	(void)host;
-	if (bus < BUFFER || bus - BUFFER > BUFFER - len)
-		return NFC_EDMA;
-	memcpy(to, buffer + (bus - BUFFER), len);
-	return 0;
+	if (!rc)
+		memcpy(to, buffer + (bus - BUFFER), len);
+	return rc;
 }
 
 static int buffer_write(void *self, uint32_t host, uint64_t bus,
 			const void *from, uint64_t len)
 {
+	int rc = reach(bus, len);
+
 	(void)self;
 	(void)host;
-	if (bus < BUFFER || bus - BUFFER > BUFFER - len)
-		return NFC_EDMA;
-	memcpy(buffer + (bus - BUFFER), from, len);
-	return 0;
+	if (!rc)
+		memcpy(buffer + (bus - BUFFER), from, len);
+	return rc;
 }
 
 static void shape(struct nfc_config *c)
@@ -182,6 +204,7 @@ static const char *open_device(const char *words)
 		   "%" SCNu64,
 		   &next[0], &next[1], &generation, &window, &limit, &runs) != 6)
 		return "no: open H2D D2H GENERATION WINDOW LIMIT RUNS";
+	memset(&engine, 0, sizeof(engine));
 	if (rig)
 		rig_free(rig);
 	rig = rig_new(shape);
@@ -204,8 +227,22 @@ static const char *open_device(const char *words)
 	return "ok";
 }
 
+static const char *device(const char *words)
+{
+	engine.slow = !strncmp(words, "slow", 4);
+	engine.fails = !strncmp(words, "fails", 5);
+	engine.busy = 0;
+	sscanf(words, "busy %u", &engine.busy);
+	if (!strncmp(words, "hasty", 5))
+		rig->dev->config.target_timeout_ns = 1;
+	run();
+	return "ok";
+}
+
 static const char *begin_call(const char *words)
 {
+	if (!strncmp(words, "device ", 7))
+		return device(words + 7);
 	if (!strncmp(words, "stop", 4)) {
 		nfc_process_stop(target.self);
 		run();

@@ -9,12 +9,13 @@ import (
 )
 
 // DeviceModel is the device that a table describes. Its engine moves the bytes of a list as it
-// arrives, and its process makes the calls that it is told to.
+// arrives, unless a conversation has it slow, busy or failing. Its process makes the calls that it is told to.
 type DeviceModel struct {
 	Table *proto.DeviceTable
 	Used  map[int]bool // rows of the table that were followed; nil: nobody asks
 
 	open     Open
+	engine   engine
 	closed   bool // the subscription is over
 	half     [2]proto.DeviceHalf
 	transfer [2]moving
@@ -44,15 +45,6 @@ const (
 	askedByMessage
 	askedByCall
 )
-
-// moving is what a device knows of a transfer.
-type moving struct {
-	size     uint64
-	received uint64 // bytes of the lists that arrived, which have moved
-	lists    uint64
-	sum      bool       // its lists ask for a checksum
-	status   abi.Status // why it ends early
-}
 
 var _ Device = (*DeviceModel)(nil)
 
@@ -92,7 +84,7 @@ func (m *DeviceModel) follow(d abi.Direction, in proto.DeviceInput, found abi.St
 	}
 	m.returns(d, r, found)
 	if m.half[d].Marks&proto.DeviceEnding != 0 {
-		m.follow(d, proto.EngineQuiet, 0)
+		m.pump(d)
 	}
 	return true
 }
@@ -121,7 +113,7 @@ func (m *DeviceModel) answer(d abi.Direction, r proto.DeviceRow, found abi.Statu
 	t, id := &m.transfer[d], m.half[d].Present()
 	a := wire.Ack{Transaction: id, Direction: uint32(d)}
 	if r.State == proto.DeviceMoving || r.State == proto.DeviceEager || r.State == proto.DeviceCommit {
-		a.Processed, a.Outstanding, a.Lists = t.received, t.size-t.received, uint32(t.lists)
+		a.Processed, a.Outstanding, a.Lists = t.moved, t.size-t.moved, uint32(t.finished)
 	}
 	switch r.Put {
 	case proto.PutReady:
@@ -131,6 +123,12 @@ func (m *DeviceModel) answer(d abi.Direction, r proto.DeviceRow, found abi.Statu
 		m.record(wire.TypeAck, a)
 	case proto.PutGo:
 		a.State, a.Processed, a.Outstanding, a.Lists = wire.StateReady, 0, t.size, 0
+		m.record(wire.TypeAck, a)
+	case proto.PutMoved:
+		a.State, t.reported = wire.StateMoving, [2]uint64{t.moved, t.finished}
+		m.record(wire.TypeAck, a)
+	case proto.PutRepeat:
+		a.State, a.Status, t.reported = wire.StateRepeat, r.Status, [2]uint64{t.moved, t.finished}
 		m.record(wire.TypeAck, a)
 	case proto.PutDone:
 		a.State = wire.StateDone
@@ -198,7 +196,7 @@ func (m *DeviceModel) over() {
 
 // Next returns the next slot that the device has put.
 func (m *DeviceModel) Next() (*wire.Slot, error) {
-	if offered := m.half[abi.H2D].State == proto.DeviceOffered || m.half[abi.H2D].State == proto.DeviceQuestion; len(m.put) == 0 && m.timed && offered {
+	if len(m.put) == 0 && m.timed && m.offered() {
 		m.timed = false
 		m.follow(abi.H2D, proto.Deadline, 0)
 	}

@@ -14,8 +14,12 @@ const memory = 1 << 32
 
 // Call makes the process begin a call.
 func (m *DeviceModel) Call(words []string) error {
-	if words[0] == "stop" {
+	switch words[0] {
+	case "stop":
 		m.halt()
+		return nil
+	case "device":
+		m.device(words[1:])
 		return nil
 	}
 	if m.busy {
@@ -94,6 +98,12 @@ func (m *DeviceModel) reads() bool {
 	return slices.Contains([]string{"read", "read_ind", "take", "question", "wait"}, m.call[0])
 }
 
+// offered reports whether the host offers something.
+func (m *DeviceModel) offered() bool {
+	s := m.half[abi.H2D].State
+	return s == proto.DeviceMessage || s == proto.DeviceOffered || s == proto.DeviceQuestion
+}
+
 // takes reports whether the process's read has a transfer.
 func (m *DeviceModel) takes() bool {
 	s := m.half[abi.H2D].State
@@ -124,19 +134,12 @@ func (m *DeviceModel) give() {
 	}
 }
 
-// move has the engine move the pages of an eager transfer.
-func (m *DeviceModel) move(d abi.Direction, size uint64) {
-	m.transfer[d] = moving{size: size, received: size, lists: min(size, 1)}
-	m.follow(d, proto.EngineDone, 0)
-}
-
 // read makes the process, which is in a call of the h2d half, continue with what is there.
 func (m *DeviceModel) read() {
-	h := &m.half[abi.H2D]
 	if !m.busy || !m.reads() || m.takes() {
 		return
 	}
-	offered := h.State == proto.DeviceMessage || h.State == proto.DeviceOffered || h.State == proto.DeviceQuestion
+	offered := m.offered()
 	switch {
 	case m.call[0] == "read_ind" && m.size >= memory:
 		m.follow(abi.H2D, proto.TakeRange, 0)

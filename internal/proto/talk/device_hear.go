@@ -81,7 +81,7 @@ func (m *DeviceModel) message(s *wire.Slot, in proto.DeviceInput, length int) {
 	if m.half[abi.H2D].State != proto.DeviceIdle || length > abi.PayloadSize || h.Sequence() != uint16(m.half[abi.H2D].Next) {
 		return
 	}
-	m.length, m.timed = uint64(length), in == proto.HearCall && h.Length()&wire.CallNow != 0
+	m.length, m.timed = uint64(length), m.engine.hasty || in == proto.HearCall && h.Length()&wire.CallNow != 0
 	m.follow(abi.H2D, in, 0)
 }
 
@@ -99,7 +99,7 @@ func (m *DeviceModel) begin(s *wire.Slot, status abi.Status) {
 		in = proto.HearPages
 	}
 	m.transfer[abi.H2D] = moving{size: b.Size}
-	m.timed = b.TimeoutNS != 0
+	m.timed = m.engine.hasty || b.TimeoutNS != 0
 	m.follow(abi.H2D, in, status)
 }
 
@@ -132,7 +132,7 @@ func (m *DeviceModel) onList(d abi.Direction, s *wire.Slot) {
 		if m.follow(d, proto.HearList, 0) {
 			m.lists(d, s)
 		}
-	case state == proto.DeviceMoving:
+	case state == proto.DeviceMoving || state == proto.DeviceEager:
 		m.lists(d, s)
 	}
 }
@@ -140,22 +140,26 @@ func (m *DeviceModel) onList(d abi.Direction, s *wire.Slot) {
 // lists takes a list of a transfer under way.
 func (m *DeviceModel) lists(d abi.Direction, s *wire.Slot) {
 	t, g := &m.transfer[d], s.Gather()
+	next := g.Number() == uint16(t.lists)
+	if !next && t.repeat {
+		return
+	}
 	sum, ok := m.checkList(t, s)
-	if !ok || g.Number() != uint16(t.lists) || g.Outstanding() != t.size-t.received-sum {
+	if !ok || !next || g.Outstanding() != t.size-t.received-sum || t.lists-t.finished >= m.open.Window {
 		m.follow(d, proto.HearBadList, 0)
 		return
 	}
 	in := proto.HearList
-	if t.lists == 0 && d == abi.H2D && sum < t.size {
+	if t.lists == 0 && d == abi.H2D && sum < t.size && !t.repeat {
 		in = proto.HearFirstList
 	}
 	if !m.follow(d, in, 0) {
 		return
 	}
+	t.repeat = false
 	t.lists++
-	if t.received += sum; t.received == t.size {
-		m.follow(d, proto.EngineDone, 0)
-	}
+	t.received += sum
+	m.pump(d)
 }
 
 // onAnswer is ACK or ERROR for what the process offers.

@@ -3,6 +3,7 @@ package talk
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -43,6 +44,10 @@ func (w *DeviceWalk) Step() error {
 	if !w.Model.busy && w.rand.IntN(2) == 0 || w.rand.IntN(60) == 0 {
 		return w.calls()
 	}
+	if w.rand.IntN(12) == 0 {
+		words := slices.Concat([]string{"device"}, engineWords[w.rand.IntN(len(engineWords))])
+		return w.both(fmt.Sprint(words), func(d Device) error { return d.Call(words) })
+	}
 	s := w.host()
 	return w.both("deliver "+s.String(), func(d Device) error { return d.Deliver(&s) })
 }
@@ -58,7 +63,7 @@ func (w *DeviceWalk) both(what string, do func(Device) error) error {
 	}
 	for {
 		want, _ := w.Model.Next() // has no errors
-		got, err := w.nextOther()
+		got, err := w.other.Next()
 		if err != nil {
 			return err
 		}
@@ -83,16 +88,6 @@ func (w *DeviceWalk) both(what string, do func(Device) error) error {
 		return fmt.Errorf("%w; before: %q", err, w.last)
 	}
 	return nil
-}
-
-// nextOther returns the next slot that the other device put. How often it tells of progress is up to it.
-func (w *DeviceWalk) nextOther() (*wire.Slot, error) {
-	for {
-		s, err := w.other.Next()
-		if err != nil || s == nil || wire.Header(s.Header).Type() != wire.TypeAck || s.Ack().State != wire.StateMoving {
-			return s, err
-		}
-	}
 }
 
 // compareSlots returns how two slots of a device differ; empty if they do not. Clocks, and counts of
@@ -124,6 +119,9 @@ func compareSlots(want, got *wire.Slot) string {
 	return ""
 }
 
+// engineWords are how the device may be; most often it works.
+var engineWords = [][]string{{"works"}, {"works"}, {"works"}, {"slow"}, {"slow"}, {"busy", "1"}, {"fails"}, {"hasty"}}
+
 // sizes are those of transfers, few, so that they often agree.
 var sizes = []uint64{0, 100, 5000, 24576, 24577, 61440}
 
@@ -143,7 +141,7 @@ func (w *DeviceWalk) calls() error {
 	case kind < 6:
 		words = []string{"read", n([]uint64{0, 8, 56}[w.rand.IntN(3)])}
 	case kind < 12:
-		words = []string{"read_ind", n(w.bytes())}
+		words = []string{"read_ind", n([]uint64{w.bytes(), w.bytes(), w.bytes(), memory}[w.rand.IntN(4)])}
 	case kind < 15:
 		words = []string{"write", n(w.rand.Uint64N(abi.PayloadSize + 2))}
 	case kind < 20:
@@ -180,7 +178,7 @@ func (w *DeviceWalk) host() wire.Slot {
 	switch kind := w.rand.IntN(16); {
 	case kind == 0:
 		s.kind = []wire.Type{wire.TypeFin, wire.TypeAbort, wire.TypeWithdrawn, wire.TypeWithdraw, wire.TypeAck}[w.rand.IntN(5)]
-	case kind == 1 && w.rand.IntN(8) == 0:
+	case kind == 1 && (h.State == proto.DeviceEager || w.rand.IntN(8) == 0):
 		s.kind, s.keys["halves"], s.keys["generation"] = wire.TypeClose, w.near(1+w.rand.Uint64N(3)), w.near(3)
 	case kind == 2 && w.rand.IntN(8) == 0:
 		s.kind = wire.Type(w.rand.IntN(int(wire.TypeCount)))
@@ -189,7 +187,7 @@ func (w *DeviceWalk) host() wire.Slot {
 		w.begins(&s)
 	case h.State == proto.DeviceMessage || h.State == proto.DeviceQuestion || h.State == proto.DeviceTaken || h.State == proto.DeviceCommit:
 		w.ends(&s)
-	case kind < 6 || h.State == proto.DeviceEager:
+	case kind < 6 || h.State == proto.DeviceEager && kind < 14:
 		w.ends(&s)
 	case d == abi.D2H && h.State == proto.DeviceOffered && kind < 11:
 		s.kind, s.keys["size"] = wire.TypeEager, t.size

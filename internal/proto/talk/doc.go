@@ -25,6 +25,12 @@
 //	                         (and any message), question N (a question of so many bytes at most, or a
 //	                         message), reply N, write N, write_ind SIZE (N and SIZE are bytes), wait (as channel_alt), close h2d|d2h|both, stop
 //	target returns N|STATUS  its call has returned
+//	target pending           … has not returned
+//	device slow              from here on no copy of the device's engine ends
+//	device fails             … each fails
+//	device busy N            … the first N find their page busy
+//	device hasty             … the device gives each offer a deadline
+//	device works             … the engine copies at once, as it does without these lines
 //
 // A SLOT is its type as in firmware/nfc_abi.h without NFC_TYPE_, or a number, then the
 // transaction id (not of CLOSE), and then words and key=N in any order: h2d, d2h, both; the state

@@ -132,6 +132,10 @@ func deviceStep(s *Step, d Device) error {
 			err = fmt.Errorf("the target's call returns %d, not %d", n, s.Result)
 		}
 		return err
+	case Pending:
+		if n, err := d.Returned(); err == nil {
+			return fmt.Errorf("the target's call has returned %d", n)
+		}
 	case DevicePuts:
 		got, err := d.Next()
 		switch {

@@ -37,8 +37,9 @@ const (
 	DevicePuts             // "<" and its "=": Slot, Event, and State if HasState
 	Arrive                 // "~": what the host put late arrives at the device
 	HostDoes               // "host": Words[0] is hold, release or shut; State after it
-	Target                 // "target": Words is the call
+	Target                 // "target": Words is the call; or "device": Words is the line
 	Returns                // "target returns": Result
+	Pending                // "target pending": its call has not returned
 )
 
 // Step is one line of a conversation, or two of them: "<" and "=".
@@ -214,6 +215,8 @@ func (p *parser) take(words []string) error {
 		}
 	case "target":
 		return c.target(words[1:], step)
+	case "device":
+		return c.device(words, step)
 	default:
 		return fmt.Errorf("unknown word %q", words[0])
 	}
@@ -359,6 +362,20 @@ func (c *Conversation) outcome(words []string) error {
 	return nil
 }
 
+// device reads what becomes of the device's engine, and of its patience.
+func (c *Conversation) device(words []string, step Step) error {
+	numbers, ok := map[string]int{"works": 0, "slow": 0, "fails": 0, "hasty": 0, "busy": 1}[strings.Join(words[1:min(2, len(words))], "")]
+	if !ok || len(words) != 2+numbers {
+		return fmt.Errorf("unknown words %q of the device", words[1:])
+	}
+	if _, err := strconv.ParseUint(words[len(words)-1], 0, 8); numbers == 1 && err != nil {
+		return fmt.Errorf("unknown number %q of copies", words[2])
+	}
+	step.Kind, step.Words = Target, words
+	c.Steps = append(c.Steps, step)
+	return nil
+}
+
 // target reads a call of the device's process, or its result.
 func (c *Conversation) target(words []string, step Step) error {
 	calls := map[string]int{"read": 1, "read_ind": 1, "take": 1, "question": 1, "reply": 1, "write": 1, "write_ind": 1, "wait": 0, "close": 1, "stop": 0}
@@ -371,6 +388,11 @@ func (c *Conversation) target(words []string, step Step) error {
 		} else {
 			return fmt.Errorf("unknown result %q", words[1])
 		}
+		c.Steps = append(c.Steps, step)
+		return nil
+	}
+	if len(words) == 1 && words[0] == "pending" {
+		step.Kind = Pending
 		c.Steps = append(c.Steps, step)
 		return nil
 	}
