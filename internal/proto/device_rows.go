@@ -63,7 +63,7 @@ func deviceOfferedRows() []DeviceRow {
 	}
 	for _, over := range [][2]DeviceMarks{{ended, 0}, {shut, ended}} {
 		for _, in := range []DeviceInput{HearMessage, HearCall, HearBegin, HearPages} {
-			rows = append(rows, DeviceRow{h2d, atIdle, over[0], over[1], in, atIdle, 0, due, PutError, abi.ErrClosed, Stays})
+			rows = append(rows, DeviceRow{h2d, atIdle, over[0], over[1], in, atIdle, 0, 0, PutError, abi.ErrClosed, Stays})
 		}
 		rows = append(rows, DeviceRow{h2d, atIdle, over[0], over[1], HearOffer, atIdle, 0, 0, PutReady, 0, Stays})
 	}
