@@ -90,6 +90,16 @@ func (s EndState) Step(rows []EndRow, in EndInput) (EndRow, int) {
 	return EndRow{}, -1
 }
 
+// CheckEnds returns an error for two rows of one input in one state.
+func CheckEnds(rows []EndRow) error {
+	for i, r := range rows {
+		if o, first := r.State.Step(rows, r.Input); first < i {
+			return fmt.Errorf("two transitions: %v and %v", o, r)
+		}
+	}
+	return nil
+}
+
 // String describes the transition in a line.
 func (r EndRow) String() string {
 	s := fmt.Sprintf("end %v: %v → %v", r.State, r.Input, r.Next)

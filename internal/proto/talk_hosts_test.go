@@ -72,6 +72,9 @@ func TestConnectionTableIsUnambiguous(t *testing.T) {
 	rows := proto.ConnectionRows()
 	_, err := proto.NewConnectionTable(append(rows, rows[3]))
 	require.ErrorContains(t, err, "two transitions: "+rows[3].String())
+	ends := proto.EndRows()
+	require.NoError(t, proto.CheckEnds(ends))
+	require.ErrorContains(t, proto.CheckEnds(append(ends, ends[3])), "two transitions: "+ends[3].String())
 }
 
 // TestEachConnectionRowMatters: a device between hosts that lacks a transition, or has another in its
@@ -101,8 +104,19 @@ func TestEachConnectionRowMatters(t *testing.T) {
 			}
 		}
 	}
+	wholes := map[string]func(r *proto.EndRow){
+		"state": func(r *proto.EndRow) { r.Next = (r.Next + 1) % (proto.EndAlone + 1) },
+		"slot":  func(r *proto.EndRow) { r.Put ^= proto.PutOver },
+		"news":  func(r *proto.EndRow) { r.Notify ^= proto.NewsGone },
+	}
 	for i, r := range proto.EndRows() {
 		by[hostsMissed(t, list, proto.ConnectionRows(), slices.Delete(proto.EndRows(), i, i+1), fmt.Sprintf("without: %v", r))]++
+		for what, change := range wholes {
+			rows := proto.EndRows()
+			if change(&rows[i]); !wholeEqual(what, r) {
+				by[hostsMissed(t, list, proto.ConnectionRows(), rows, fmt.Sprintf("with another %s: %v", what, r))]++
+			}
+		}
 	}
 	reportFound(t, "ends between hosts", by)
 }
@@ -115,6 +129,13 @@ func endEqual(what string, r proto.ConnectionRow) bool {
 	left := r.Input == proto.HostGone && what != "status"
 	crossed := r.Input == proto.OtherClosed && what == "state" && r.Direction == abi.H2D && r.State == proto.DeviceMessage
 	return over || left || crossed || r.Notify == proto.NewsGiveUp && what != "no news"
+}
+
+// wholeEqual reports the same of an end as a whole: nothing follows at an end that is over, nothing is
+// put to a host that detached, and an end that is alone has no other to notify.
+func wholeEqual(what string, r proto.EndRow) bool {
+	return what == "state" && r.Next == proto.EndNone || what == "slot" && r.Input == proto.EndHostDetaches ||
+		what == "news" && r.State == proto.EndAlone
 }
 
 // hostsMissed returns by what a device of these rows is found out.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/internal/proto"
 	"github.com/nfcomms/nfcomms/spec/internal/search"
 )
 
@@ -25,7 +24,7 @@ func main() {
 }
 
 func run(quick bool, charts string) error {
-	if err := search.Check(proto.Rows(), proto.DeviceRows(), proto.ConnectionRows()); err != nil {
+	if err := search.Check(); err != nil {
 		return err
 	}
 	models := search.Models()

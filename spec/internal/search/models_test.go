@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 // TestModels searches each model with small bounds, and one of its broken variants. "make spec"
@@ -43,13 +41,20 @@ func TestSearchesEnd(t *testing.T) {
 	require.ErrorContains(t, err, "no row is like that")
 }
 
-// TestCheck: rows that contradict each other are an error of one line.
+// TestCheck: rows of any table that contradict each other are an error of one line.
 func TestCheck(t *testing.T) {
-	host, device, ends := proto.Rows(), proto.DeviceRows(), proto.ConnectionRows()
-	require.NoError(t, Check(host, device, ends))
-	for _, err := range []error{
-		Check(append(host, host[0]), device, ends), Check(host, append(device, device[0]), ends), Check(host, device, append(ends, ends[0])),
+	require.NoError(t, Check())
+	for _, twice := range []func(*tables){
+		func(r *tables) { r.host = append(r.host, r.host[0]) },
+		func(r *tables) { r.device = append(r.device, r.device[0]) },
+		func(r *tables) { r.ends = append(r.ends, r.ends[0]) },
+		func(r *tables) { r.wholes = append(r.wholes, r.wholes[0]) },
+		func(r *tables) { r.dial = append(r.dial, r.dial[0]) },
+		func(r *tables) { r.moves = append(r.moves, r.moves[0]) },
 	} {
+		rows := newTables()
+		twice(rows)
+		err := rows.check()
 		require.ErrorContains(t, err, "two transitions: ")
 		require.NotContains(t, err.Error(), "\n")
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,7 +45,7 @@ func (m *Model) Search(property int, defines []string, broken *Broken) (*Found, 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	rows := &tables{proto.Rows(), proto.DeviceRows(), proto.ConnectionRows(), proto.EndRows(), proto.DialRows(), proto.MoveRows()}
+	rows := newTables()
 	flags := properties[property].flags
 	if broken != nil {
 		flags = properties[property].broken
@@ -97,6 +98,10 @@ type tables struct {
 	moves  []proto.MoveRow
 }
 
+func newTables() *tables {
+	return &tables{proto.Rows(), proto.DeviceRows(), proto.ConnectionRows(), proto.EndRows(), proto.DialRows(), proto.MoveRows()}
+}
+
 // write writes the model's files.
 func (m *Model) write(dir string, rows *tables) error {
 	model, err := sources.ReadFile("models/" + m.File + ".pml")
@@ -124,15 +129,15 @@ func optimize(defines []string, m *Model) string {
 }
 
 // Check compiles the rows of all tables. An error names two that contradict each other.
-func Check(host []proto.Row, device []proto.DeviceRow, ends []proto.ConnectionRow) error {
-	_, err := proto.NewTable(host)
-	if err == nil {
-		_, err = proto.NewDeviceTable(device)
-	}
-	if err == nil {
-		_, err = proto.NewConnectionTable(ends)
-	}
-	return err
+func Check() error { return newTables().check() }
+
+func (t *tables) check() error {
+	_, host := proto.NewTable(t.host)
+	_, device := proto.NewDeviceTable(t.device)
+	_, ends := proto.NewConnectionTable(t.ends)
+	_, dial := proto.NewDial(t.dial)
+	_, moves := proto.NewMoves(t.moves)
+	return cmp.Or(host, device, ends, proto.CheckEnds(t.wholes), dial, moves)
 }
 
 // change changes the rows of a variant, which must find one.
