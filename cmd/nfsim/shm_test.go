@@ -46,9 +46,12 @@ func shareDevice(t *testing.T, query string) string {
 // TestSharedConformance runs every rule of the contract through memory that client and
 // device share.
 func TestSharedConformance(t *testing.T) {
-	bridgetest.Run(t, func(t *testing.T, query string) bridge.Device {
-		dev, err := bridge.Open(t.Context(), shareDevice(t, query), nil)
-		require.NoError(t, err)
-		return spectest.Verified(t, dev)
-	}, "stats/allocations") // device and client allocate here for each connection of theirs
+	bridgetest.Run(t, openSharedVerified, "stats/allocations") // device and client allocate here for each connection of theirs
+}
+
+// openSharedVerified opens a device in shared memory whose slots are verified.
+func openSharedVerified(t *testing.T, query string) bridge.Device {
+	dev, err := bridge.Open(t.Context(), shareDevice(t, query), nil)
+	require.NoError(t, err)
+	return spectest.Verified(t, dev)
 }

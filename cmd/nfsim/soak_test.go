@@ -16,7 +16,23 @@ import (
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
 )
 
-var strikesFlag = flag.Uint64("strikes", 300, "faults of a device that TestHostileSoak waits for")
+var (
+	strikesFlag = flag.Uint64("strikes", 300, "faults of a device that TestHostileSoak waits for")
+	faultsFlag  = flag.Int("faults", 1000, "faults that the soaks of shm: and of a fabric provoke")
+	callsFlag   = flag.Int("calls", 4000, "calls that their chaos makes")
+)
+
+// TestSharedSoak is that of package sim through memory that client and device share.
+func TestSharedSoak(t *testing.T) { bridgetest.Soak(t, openSharedVerified, *faultsFlag) }
+
+// TestSharedChaos is that of package sim.
+func TestSharedChaos(t *testing.T) { bridgetest.Chaos(t, openSharedVerified, *callsFlag) }
+
+// TestSoakOfNodes is that of package sim on a device whose node is another process.
+func TestSoakOfNodes(t *testing.T) { bridgetest.Soak(t, openOnNodes(t), *faultsFlag) }
+
+// TestChaosOfNodes is that of package sim.
+func TestChaosOfNodes(t *testing.T) { bridgetest.Chaos(t, openOnNodes(t), *callsFlag) }
 
 // soakScripts strike again and again; a reset makes the device whole in between. Their stray writes
 // stay beside the buffers: it is this process's memory.
