@@ -1,5 +1,6 @@
 // Package refine decides whether a process of CSP refines another: in the traces model, the stable
-// failures model, or the failures-divergences model, over explicit states.
+// failures model, or the failures-divergences model, over explicit states. Debian has neither ProB nor
+// cspmf, so the checker is the tree's own.
 //
 // Its tests claim that the halves of host and device, as their rows have them, with the rings between,
 // refine as many channels of CSP whose sender may give up, and diverge never. For messages to the
