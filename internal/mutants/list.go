@@ -92,6 +92,7 @@ var mistakes = []mistake{
 	{what: "buffers in turn are one buffer", file: "bench/internal/compare/host.go", from: "copy(to[calls%len(to)], from[calls%len(from)])", to: "copy(to[0], from[0])", test: "TestColdBuffers"},
 	{what: "transfers in turn are of one buffer", file: "bench/internal/compare/device.go", from: "ch.SendInd(ctx, buffers[calls%len(buffers)], size)", to: "ch.SendInd(ctx, buffers[0], size)", test: "TestColdTransfers"},
 	{what: "staged memory is not copied", file: "bench/internal/compare/far.go", from: "ReadAt(f.bounce, 0)", to: "ReadAt(f.bounce[:0], 0)", test: "TestFar"},
+	{what: "what takes a moment is measured on a quiet machine", file: "bench/internal/cli/machine.go", from: "	time.Sleep(leastWatch - time.Since(w.Start))\n", test: "TestMachineTimeGrows"},
 	{what: "goals are reached on a busy machine", file: "bench/internal/cli/goals.go", from: "		if busy != \"\" && g.Measured() {", to: "		if busy == \"\" && g.Measured() {", test: "TestWithhold"},
 
 	{what: "a tenth of 10 GB/s suffices", file: report + "_ring.go", from: "const ringTarget = 10", to: "const ringTarget = 1", test: reportTests},

@@ -157,23 +157,28 @@ func NewWatch(own time.Duration) watch {
 	return watch{Start: time.Now(), used: used, own: own}
 }
 
-// busyShare is the share of all CPUs that makes a machine too busy.
-const busyShare = 0.25
+const (
+	// busyShare is the share of all CPUs that makes a machine too busy.
+	busyShare = 0.25
+	// leastWatch is the time in which such a share shows: the machine counts in jiffies.
+	leastWatch = 20 * jiffy
+)
 
 // Busy returns why figures taken since NewWatch are not to be trusted, or "".
 // own is the CPU time of this benchmark so far, memcpy the time of the same copy
-// in each round.
+// in each round. After less than leastWatch it waits for the rest, in which others count as well.
 func (w watch) Busy(own time.Duration, memcpy []float64) string {
+	time.Sleep(leastWatch - time.Since(w.Start))
 	used, cpus, _ := machineTime()
 	others := (used - w.used) - (own - w.own)
 	return busyReason(time.Since(w.Start), others, cpus, memcpy)
 }
 
-// busyReason looks at the CPU time that others used of so many CPUs, and at how
-// much memcpy varied. Less than a second proves nothing: the machine counts in
-// jiffies. Zero CPUs means that the machine does not report them.
+// busyReason looks at the CPU time that others used of so many CPUs, each of which may have counted a
+// jiffy too much, and at how much memcpy varied. Zero CPUs means that the machine does not report them.
 func busyReason(wall, others time.Duration, cpus int, memcpy []float64) string {
-	if wall > time.Second && cpus > 0 && others > time.Duration(busyShare*float64(cpus)*float64(wall)) {
+	idle := time.Duration(busyShare*float64(cpus)*float64(wall)) + time.Duration(cpus)*jiffy
+	if wall >= leastWatch && cpus > 0 && others > idle {
 		return ReasonBusy
 	}
 	if s := stat.Summarise(memcpy); s.N > 1 && s.Max > 2*s.Min {
