@@ -148,6 +148,8 @@ func TestNoticed(t *testing.T) {
 	}{
 		{tests{"kmod/test", "access_test"}, "kmod/core/access.c", "bar == NFC_BAR_MSIX ||", "", "access_test: what_is_the_drivers_is_not_written"},
 		{tests{"kmod/test", "talk"}, "kmod/core/half.c", "next_d2h - 1", "next_d2h - 2", "TestTalk/"},
+		{tests{"firmware/test", "talk"}, "firmware/core/move.c", "ch->moved = 1;", "", "TestTalkMoves/"},
+		{tests{"firmware/test", "talk"}, "firmware/core/relay.c", "if (both && leaves_queue(ch))", "if (!ch && leaves_queue(ch))", "TestTalkGuests/"},
 		{tests{"internal/lint", "TestBarriersHavePartners"}, "firmware/core/calls.h", "memory_order_acquire", "memory_order_relaxed", "TestBarriersHavePartners"},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, c.file))
@@ -157,6 +159,10 @@ func TestNoticed(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, how, c.how)
 	}
+	right, err := os.ReadFile(filepath.Join(root, "firmware/core/move.c"))
+	require.NoError(t, err)
+	how, err := tests{"firmware/test", "talk"}.try(t.Context(), top, "firmware/core/move.c", string(right))
+	require.ErrorIs(t, err, errNotFound, how)
 	_, err = tests{"kmod/test", "access_test"}.try(t.Context(), top, "kmod/core/access.c", "nonsense")
 	require.ErrorIs(t, err, errNotBuilt)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,8 @@ import (
 )
 
 // converse plays the conversations to a program, then takes it through a walk of some thousand steps,
-// as TestTalk, TestWalk and TestWalkDevice of internal/proto do, and those between two hosts. It returns
-// the first that fails.
+// as TestTalk, TestWalk and TestWalkDevice of internal/proto do. Those between two hosts, of ends that
+// move and of processes that connect follow. It returns the first that fails.
 func converse(root, folder, program string) (how string, err error) {
 	list, err := talk.Load(os.DirFS(filepath.Join(root, "internal/proto/testdata")), proto.Default())
 	if err != nil {
@@ -37,13 +38,30 @@ func converse(root, folder, program string) (how string, err error) {
 	if module {
 		return walkModule(p)
 	}
-	w := talk.NewDeviceWalk(proto.DefaultDevice(), p, 1)
-	for i := range 2000 {
-		if w.Step() != nil {
-			return fmt.Sprintf("TestWalkDevice, step %d", i), nil
+	walks := []func() (string, error){
+		func() (string, error) {
+			return walk("TestWalkDevice", 2000, talk.NewDeviceWalk(proto.DefaultDevice(), p, 1).Step)
+		},
+		func() (string, error) { return converseHosts(root, p) },
+		func() (string, error) { return converseMoves(root, p) },
+		func() (string, error) { return converseGuests(root, p) },
+	}
+	for _, w := range walks {
+		if how, err = w(); !errors.Is(err, errNotFound) {
+			return how, err
 		}
 	}
-	return converseHosts(root, p)
+	return "", errNotFound
+}
+
+// walk takes steps, and names the one in which a program and the rows part.
+func walk(test string, n int, step func() error) (string, error) {
+	for i := range n {
+		if step() != nil {
+			return fmt.Sprintf("%s, step %d", test, i), nil
+		}
+	}
+	return "", errNotFound
 }
 
 // converseHosts does the same between two hosts, as TestTalkHosts and TestWalkHosts do.
@@ -61,13 +79,53 @@ func converseHosts(root string, p *talk.Program) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w := talk.NewHostsWalk(table, proto.EndRows(), p, 1)
-	for i := range 500 {
-		if w.Step() != nil {
-			return fmt.Sprintf("TestWalkHosts, step %d", i), nil
+	return walk("TestWalkHosts", 500, talk.NewHostsWalk(table, proto.EndRows(), p, 1).Step)
+}
+
+// converseMoves does the same with an end that moves, as TestTalkMoves and TestWalkMoves do.
+func converseMoves(root string, p *talk.Program) (string, error) {
+	list, err := loadEvents(root, "moves/move.talk")
+	if err != nil {
+		return "", err
+	}
+	for _, c := range list {
+		if talk.PlayMoves(c, p) != nil {
+			return "TestTalkMoves/" + c.Name, nil
 		}
 	}
-	return "", errNotFound
+	table, err := proto.NewMoves(proto.MoveRows())
+	if err != nil {
+		return "", err
+	}
+	return walk("TestWalkMoves", 500, talk.NewMovesWalk(table, p, 1).Step)
+}
+
+// converseGuests does the same with a process that connects, as TestTalkGuests and TestWalkGuests do.
+func converseGuests(root string, p *talk.Program) (string, error) {
+	list, err := loadEvents(root, "guests/dial.talk")
+	if err != nil {
+		return "", err
+	}
+	for _, c := range list {
+		if talk.PlayGuests(c, p) != nil {
+			return "TestTalkGuests/" + c.Name, nil
+		}
+	}
+	table, err := proto.NewDial(proto.DialRows())
+	if err != nil {
+		return "", err
+	}
+	return walk("TestWalkGuests", 100, talk.NewGuestsWalk(table, p, 1).Step)
+}
+
+// loadEvents reads conversations that consist of events and what is observed.
+func loadEvents(root, file string) ([]*talk.GuestsTalk, error) {
+	f, err := os.Open(filepath.Join(root, "internal/proto/testdata", filepath.FromSlash(file)))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return talk.LoadGuests(f)
 }
 
 // walkModule names the step of a walk in which table and module part.
