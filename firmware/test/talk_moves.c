@@ -89,16 +89,32 @@ static void took_record(struct mover *m, const struct nfc_slot *slot)
 		say(m, ack->status == NFC_ECLOSED ? "ECLOSED" : "ERROR");
 }
 
-static void took_slot(struct mover *m, const struct nfc_slot *slot)
+/* The number of a message is in it, that of a transfer is its size. */
+static void took_offer(struct mover *m, const char *what, uint64_t number)
 {
 	char text[16];
 
+	m->lies = m->host->channel[m->target].next[NFC_D2H]++;
+	snprintf(text, sizeof(text), "%s %u", what, (unsigned int)number);
+	say(m, text);
+}
+
+static void took_slot(struct mover *m, const struct nfc_slot *slot)
+{
+	const struct nfc_begin *begin = (const void *)slot->payload;
+
 	switch (nfc_header_type(slot->header)) {
 	case NFC_TYPE_DIRECT:
-		m->lies = m->host->channel[m->target].next[NFC_D2H]++;
-		snprintf(text, sizeof(text), "offer %u",
-			 *(const uint8_t *)slot->payload);
-		say(m, text);
+		took_offer(m, "offer", *(const uint8_t *)slot->payload);
+		break;
+	case NFC_TYPE_IND_BEGIN:
+		took_offer(m, "transfer", begin->size);
+		break;
+	case NFC_TYPE_OFFER:
+		say(m, "asked");
+		break;
+	case NFC_TYPE_READY:
+		say(m, "ready");
 		break;
 	case NFC_TYPE_WITHDRAW:
 		break;
@@ -131,13 +147,38 @@ static void take_all(struct mover *m)
 
 /* ---- events of any host ---- */
 
+static bool may_offer(const struct mover *m)
+{
+	return !m->offers && !((m->halves | m->closed) & 1 << NFC_H2D) &&
+	       m->target != NONE;
+}
+
 static void send(struct mover *m, uint8_t *last)
 {
-	if (m->offers || (m->halves | m->closed) & 1 << NFC_H2D ||
-	    m->target == NONE)
+	if (!may_offer(m))
 		return;
 	++*last;
 	m->offers = host_direct(m->host, m->target, last, 1);
+}
+
+static void begin(struct mover *m, uint8_t *last)
+{
+	if (may_offer(m))
+		m->offers = host_begin(m->host, m->target, ++*last, 0);
+}
+
+static void ask_ready(struct mover *m)
+{
+	if (may_offer(m))
+		host_note(m->host, m->target, NFC_TYPE_OFFER, NFC_H2D,
+			  m->host->channel[m->target].next[NFC_H2D]);
+}
+
+static void be_ready(struct mover *m)
+{
+	if (m->target != NONE)
+		host_note(m->host, m->target, NFC_TYPE_READY, NFC_D2H,
+			  m->host->channel[m->target].next[NFC_D2H]);
 }
 
 static void ask_back(struct mover *m)
@@ -232,6 +273,8 @@ static bool of_near(uint32_t x, const char *event)
 		send(m, &g.sent[1]);
 	else if (!strncmp(event, "gives", 5))
 		answer_offer(m, NFC_TYPE_WITHDRAWN);
+	else if (!strncmp(event, "waits", 5))
+		be_ready(m);
 	else
 		return false;
 	return true;
@@ -253,6 +296,10 @@ static bool of_host(uint32_t x, const char *event)
 		return of_near(x, event);
 	else if (!strncmp(event, "sends", 5))
 		send(m, &g.sent[0]);
+	else if (!strncmp(event, "begins", 6))
+		begin(m, &g.sent[0]);
+	else if (!strncmp(event, "asks", 4))
+		ask_ready(m);
 	else if (!strncmp(event, "shuts", 5))
 		shut(m, 1 << NFC_H2D);
 	else if (!strncmp(event, "withdraws", 9))
@@ -349,6 +396,7 @@ static void open_moves(void)
 	for (uint32_t i = 0; i < 3; i++) {
 		g.at[i].host = rig_attach(g.main, 1 + i);
 		g.at[i].target = NONE;
+		host_hello(g.at[i].host, NFC_CAP_READY);
 	}
 	p = listen(g.at[F].host, g.at[S].host);
 	pair_connect(&p);
