@@ -23,8 +23,10 @@ var moveText = map[proto.MoveInput]string{
 	proto.MoveSends:          "the host offers something",
 	proto.MoveTakes:          "the host takes it",
 	proto.MoveGivesBack:      "WITHDRAWN",
+	proto.MoveWaits:          "READY",
 	proto.MoveCloses:         "the host closes both halves",
 	proto.MoveEnds:           "the host detaches",
+	proto.MoveOtherAsks:      "*asks*",
 	proto.MoveOtherOffers:    "*offers*",
 	proto.MoveOtherWithdraws: "*asks for its offer back*",
 	proto.MoveOtherTakes:     "*took it*",
@@ -43,7 +45,7 @@ func moveDoes(r proto.MoveRow) string {
 		text string
 	}{
 		{proto.MovePutOffer, "the offer"}, {proto.MovePutTaken, "ACK"}, {proto.MovePutRefused, "ERROR(ECLOSED)"},
-		{proto.MovePutWithdraw, "WITHDRAW"}, {proto.MovePutShut, "CLOSE of d2h"}, {proto.MovePutClose, "CLOSE"},
+		{proto.MovePutWithdraw, "WITHDRAW"}, {proto.MovePutAsk, "OFFER"}, {proto.MovePutShut, "CLOSE of d2h"}, {proto.MovePutClose, "CLOSE"},
 	} {
 		if r.Puts&put.puts != 0 {
 			does = append(does, put.text)
@@ -58,7 +60,7 @@ func moveDoes(r proto.MoveRow) string {
 // moveStand describes a state with its marks.
 func moveStand(r proto.MoveRow) string {
 	text := r.State.String()
-	for m := proto.MoveOffered; m <= proto.MoveShut; m <<= 1 {
+	for m := proto.MoveOffered; m <= proto.MoveDue; m <<= 1 {
 		if r.With&m != 0 {
 			text += ", " + m.String()
 		} else if r.Without&m != 0 {

@@ -56,7 +56,9 @@ func heldRows(s MoveState) []MoveRow {
 		{s, 0, 0, MoveOpens, s, 0, 0, MoveBusy, 0, 0},
 		{s, 0, MoveSending, MoveSends, s, MoveSending, 0, 0, 0, MoveOffers},
 		{s, MoveSending, 0, MoveOtherTakes, s, 0, MoveSending, 0, MovePutTaken, 0},
-		{s, 0, MoveOffered | MoveShut, MoveOtherOffers, s, MoveOffered, 0, 0, MovePutOffer, 0},
+		{s, 0, MoveOffered | MoveShut | MoveDue, MoveOtherAsks, s, MoveDue, 0, 0, MovePutAsk, 0},
+		{s, MoveDue, 0, MoveWaits, s, 0, MoveDue, 0, 0, MoveReady},
+		{s, 0, MoveOffered | MoveShut, MoveOtherOffers, s, MoveOffered, MoveDue, 0, MovePutOffer, 0},
 		{s, MoveOffered, MoveRecalled, MoveOtherWithdraws, s, MoveRecalled, 0, 0, MovePutWithdraw, 0},
 		{s, MoveOffered, 0, MoveTakes, s, 0, lies, 0, 0, MoveTook},
 		{s, lies, 0, MoveGivesBack, s, 0, lies, 0, 0, MoveBack},
@@ -80,17 +82,21 @@ func heldRows(s MoveState) []MoveRow {
 func boundRows() []MoveRow {
 	const b, lies = MoveBound, MoveOffered | MoveRecalled
 	return []MoveRow{
-		{b, 0, MoveOffered | MoveShut, MoveOtherOffers, b, MoveOffered, 0, 0, 0, 0},
+		{b, 0, MoveOffered | MoveShut | MoveDue, MoveOtherAsks, b, MoveDue, 0, 0, 0, 0},
+		{b, 0, MoveOffered | MoveShut, MoveOtherOffers, b, MoveOffered, MoveDue, 0, 0, 0},
 		{b, MoveOffered, MoveRecalled, MoveOtherWithdraws, b, MoveRecalled, 0, 0, 0, 0},
 		{b, 0, MoveOffered | MoveShut, MoveOtherShuts, b, MoveShut, 0, 0, 0, 0},
 		{b, 0, 0, MoveOtherGone, MoveLeft, 0, 0, 0, 0, 0},
 		{b, 0, 0, MoveEnds, MoveNone, 0, 0, 0, 0, MoveLeaves},
 		{MoveLeft, 0, 0, MoveEnds, MoveNone, 0, 0, 0, 0, 0},
-		{b, 0, MoveOffered | MoveShut, MoveOpens, MoveOpen, 0, 0, MoveOK, 0, 0},
-		{b, MoveShut, MoveOffered, MoveOpens, MoveOpen, 0, 0, MoveOK, MovePutShut, 0},
+		{b, 0, MoveOffered | MoveShut | MoveDue, MoveOpens, MoveOpen, 0, 0, MoveOK, 0, 0},
+		{b, MoveDue, MoveOffered | MoveShut, MoveOpens, MoveOpen, 0, 0, MoveOK, MovePutAsk, 0},
+		{b, MoveShut, MoveOffered | MoveDue, MoveOpens, MoveOpen, 0, 0, MoveOK, MovePutShut, 0},
+		{b, MoveShut | MoveDue, MoveOffered, MoveOpens, MoveOpen, 0, 0, MoveOK, MovePutAsk | MovePutShut, 0},
 		{b, MoveOffered, MoveRecalled, MoveOpens, MoveOpen, 0, 0, MoveOK, MovePutOffer, 0},
 		{b, lies, 0, MoveOpens, MoveOpen, 0, 0, MoveOK, MovePutOffer | MovePutWithdraw, 0},
-		{MoveLeft, 0, MoveOffered, MoveOpens, MoveAlone, 0, 0, MoveOK, MovePutClose, 0},
+		{MoveLeft, 0, MoveOffered | MoveDue, MoveOpens, MoveAlone, 0, 0, MoveOK, MovePutClose, 0},
+		{MoveLeft, MoveDue, MoveOffered, MoveOpens, MoveAlone, 0, 0, MoveOK, MovePutAsk | MovePutClose, 0},
 		{MoveLeft, MoveOffered, 0, MoveOpens, MoveAlone, 0, 0, MoveOK, MovePutOffer | MovePutWithdraw | MovePutClose, 0},
 	}
 }

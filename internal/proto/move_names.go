@@ -29,9 +29,10 @@ const (
 	MoveRecalled                       // … and has asked it back
 	MoveSending                        // its host offers something
 	MoveShut                           // the far host closed its half
+	MoveDue                            // the far host asks whether this one waits
 )
 
-var moveMarkNames = []string{"offered", "asked back", "sending", "closed"}
+var moveMarkNames = []string{"offered", "asked back", "sending", "closed", "READY due"}
 
 // String names the marks.
 func (m MoveMarks) String() string { return joined(moveMarkNames, uint(m)) }
@@ -52,9 +53,11 @@ const (
 	MoveSends                           // the host offers something
 	MoveTakes                           // … takes what it is offered
 	MoveGivesBack                       // … gives it back
+	MoveWaits                           // … waits for something to take
 	MoveCloses                          // … closes both halves
 	MoveEnds                            // … detaches
-	MoveOtherOffers                     // the far host offers something
+	MoveOtherAsks                       // the far host asks whether this one waits
+	MoveOtherOffers                     // … offers something
 	MoveOtherWithdraws                  // … asks it back
 	MoveOtherTakes                      // … takes what it is offered
 	MoveOtherShuts                      // … closes its half
@@ -63,8 +66,8 @@ const (
 )
 
 var moveInputNames = []string{
-	"ticket", "ticket itself", "claim", "claim full", "void", "void other", "gets", "opens", "sends", "takes", "gives back",
-	"closes", "ends", "other offers", "other withdraws", "other takes", "other shuts", "other gone",
+	"ticket", "ticket itself", "claim", "claim full", "void", "void other", "gets", "opens", "sends", "takes", "gives back", "waits",
+	"closes", "ends", "other asks", "other offers", "other withdraws", "other takes", "other shuts", "other gone",
 }
 
 // String describes the input.
@@ -97,11 +100,12 @@ const (
 	MovePutTaken                         // ACK: the far host took what this one offers
 	MovePutRefused                       // ERROR(ECLOSED), of that
 	MovePutWithdraw                      // WITHDRAW
+	MovePutAsk                           // OFFER: the far host asks
 	MovePutShut                          // CLOSE of the half that the far host closed
 	MovePutClose                         // CLOSE of both, or of what was open
 )
 
-var movePutNames = []string{"offer", "taken", "ECLOSED", "WITHDRAW", "shut", "CLOSE"}
+var movePutNames = []string{"offer", "taken", "ECLOSED", "WITHDRAW", "asked", "shut", "CLOSE"}
 
 // String names the messages.
 func (p MovePuts) String() string { return joined(movePutNames, uint(p)) }
@@ -117,9 +121,10 @@ const (
 	MoveTook             // … took what the far host offers
 	MoveBack             // … gave it back
 	MoveLeaves           // … the end is released
+	MoveReady            // … waits
 )
 
-var moveNewsNames = []string{"", "gives", "offers", "took it", "gave it back", "gone"}
+var moveNewsNames = []string{"", "gives", "offers", "took it", "gave it back", "gone", "ready"}
 
 // String returns the name of the news.
 func (n MoveNews) String() string { return name(moveNewsNames, "news", int(n)) }

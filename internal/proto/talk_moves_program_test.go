@@ -29,6 +29,7 @@ func TestWalkMoves(t *testing.T) {
 func TestSeededChangesOfMoves(t *testing.T) {
 	requireFound(t, moveTalks(t), talk.PlayMoves, []defect{
 		{"an offer stays behind", "core/move.c", "atomic_fetch_or(&end->events, events);", "(void)events;"},
+		{"a question stays behind", "core/move.c", "end->ready_due ? NFC_RELAY_ASKED : 0", "0"},
 		{"a ticket is good for any channel", "core/move.c", "end->through == m->through &&", ""},
 		{"the sender is told that the end is still there", "core/move.c", "ch->moved = 1;", ""},
 	})

@@ -54,7 +54,7 @@ func TestEachMoveRowMatters(t *testing.T) {
 		"mark set":   func(r *proto.MoveRow) { r.Set = 0 },
 		"mark unset": func(r *proto.MoveRow) { r.Clear = 0 },
 		"marks":      func(r *proto.MoveRow) { r.With, r.Without = r.Without, r.With },
-		"news":       func(r *proto.MoveRow) { r.Sends = (r.Sends + 1) % (proto.MoveLeaves + 1) },
+		"news":       func(r *proto.MoveRow) { r.Sends = (r.Sends + 1) % (proto.MoveReady + 1) },
 	}
 	by := map[string]int{}
 	for i, r := range proto.MoveRows() {

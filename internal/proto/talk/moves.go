@@ -17,15 +17,18 @@ import (
 //	X voids, X voids old                 VOID of its last ticket, or of the one before
 //	X opens, X sends, X closes           OPEN, a message, CLOSE of both halves
 //	X takes, X gives back, X ends        the answers to what it is offered; it detaches
+//	X waits                              READY
 //	f sends, f withdraws, f takes        as those
+//	f begins                             a transfer, of which only the offer is a subject: nobody takes it
+//	f asks                               OFFER: whether the other host waits
 //	f shuts, f closes, f ends            CLOSE of its h2d half, and of both
 //	a closes                             a host closes a
 //	full, room                           r has as many channels with f as it may; it has not
 //	look                                 whether a place is kept for any channel
 //
 // An ANSWER has for each of f, s and r the reply to its request, and the messages of the channel that it
-// gets, with commas between: offer and its number, taken, back, ECLOSED, WITHDRAW, shut for CLOSE of one
-// half, and CLOSE if both are by now.
+// gets, with commas between: offer, or transfer, and its number, taken, back, ECLOSED, WITHDRAW, asked for
+// OFFER, ready for READY, shut for CLOSE of one half, and CLOSE if both are by now.
 type Moves interface {
 	// OpenMoves begins a conversation.
 	OpenMoves() error

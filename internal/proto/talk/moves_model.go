@@ -30,6 +30,8 @@ type MovesModel struct {
 	full   bool // r may have no further channel with f
 
 	left   [3]bool // detached
+	large  bool    // f offers, or offered last, a transfer
+	asks   bool    // f asked whether the other host waits
 	alone  bool    // f has no other end any more
 	closed bool    // … nor its own
 	sent   [2]int  // messages of f, and of its owner
@@ -93,9 +95,13 @@ func (m *MovesModel) near(x int, what string) bool {
 		m.request(x, in)
 	case "opens":
 		m.request(x, proto.MoveOpens)
+	case "takes":
+		if !m.large { // else it would send lists
+			m.input(x, proto.MoveTakes)
+		}
 	default:
 		in, ok := map[string]proto.MoveInput{
-			"sends": proto.MoveSends, "takes": proto.MoveTakes, "gives back": proto.MoveGivesBack,
+			"sends": proto.MoveSends, "gives back": proto.MoveGivesBack, "waits": proto.MoveWaits,
 			"closes": proto.MoveCloses, "ends": proto.MoveEnds,
 		}[what]
 		if !ok {
@@ -186,6 +192,9 @@ func (m *MovesModel) follow(x int, r proto.MoveRow, i int) {
 		}
 		text := p.String()
 		if p == proto.MovePutOffer {
+			if m.large {
+				text = "transfer"
+			}
 			text += " " + strconv.Itoa(m.sent[0])
 		}
 		m.say(x, text)
@@ -211,8 +220,11 @@ func (m *MovesModel) sends(x int, r proto.MoveRow, before proto.MoveMarks) {
 		m.notify("taken")
 	case proto.MoveBack:
 		m.notify("back")
+	case proto.MoveReady:
+		m.ready()
 	case proto.MoveLeaves:
 		m.alone = true
+		m.ready()
 		if before&proto.MoveOffered != 0 {
 			m.notify("ECLOSED")
 		}
@@ -226,16 +238,23 @@ func (m *MovesModel) sends(x int, r proto.MoveRow, before proto.MoveMarks) {
 // far has the host at the far end do something.
 func (m *MovesModel) far(what string) bool {
 	switch what {
-	case "sends":
-		if !m.alone && !m.closed && m.marks&(proto.MoveOffered|proto.MoveShut) == 0 {
+	case "sends", "begins":
+		if m.idle() {
 			m.sent[0]++
+			m.large, m.asks = what == "begins", false
 			m.input(m.owner, proto.MoveOtherOffers)
+		}
+	case "asks":
+		if m.idle() {
+			m.asks = true
+			m.input(m.owner, proto.MoveOtherAsks)
 		}
 	case "withdraws":
 		m.input(m.owner, proto.MoveOtherWithdraws)
 	case "takes":
 		m.input(m.owner, proto.MoveOtherTakes)
 	case "shuts":
+		m.asks = false
 		m.input(m.owner, proto.MoveOtherShuts)
 	case "closes":
 		if !m.closed {
@@ -251,8 +270,22 @@ func (m *MovesModel) far(what string) bool {
 	return true
 }
 
+// idle reports whether f may offer something.
+func (m *MovesModel) idle() bool {
+	return !m.alone && !m.closed && m.marks&(proto.MoveOffered|proto.MoveShut) == 0
+}
+
+// ready has f learn that the other host waits, or is gone, if f asked.
+func (m *MovesModel) ready() {
+	if m.asks {
+		m.notify("ready")
+	}
+	m.asks = false
+}
+
 // goes releases the far end.
 func (m *MovesModel) goes() {
+	m.asks = false
 	if !m.alone && !m.closed {
 		m.input(m.owner, proto.MoveOtherGone)
 	}

@@ -52,6 +52,7 @@ func (w *MovesWalk) event() string {
 		over := m.state[x] == proto.MoveAlone || m.state[x] == proto.MoveMoved
 		add(held, host+"tickets", host+"tickets", host+"takes", host+"sends")
 		add(held && m.marks&proto.MoveRecalled != 0, host+"gives back")
+		add(held && m.marks&proto.MoveDue != 0, host+"waits")
 		add(m.state[1-x] == proto.MoveTicketed && m.state[x] == proto.MoveNone, host+"claims", host+"claims", host+"claims")
 		add(m.state[1-x] != proto.MoveTicketed, host+"claims")
 		add(rarely, host+"tickets", host+"tickets itself", host+"claims old", host+"claims other", host+"claims own", host+"voids old")
@@ -61,7 +62,7 @@ func (w *MovesWalk) event() string {
 		add(seldom, host+"ends")
 	}
 	offered := m.marks&proto.MoveOffered != 0
-	add(!m.closed, "f sends", "f sends", "f takes")
+	add(!m.closed, "f sends", "f sends", "f begins", "f asks", "f takes")
 	add(offered, "f withdraws")
 	add(rarely && !offered && !m.alone && !m.closed, "f shuts")
 	add(rarely && !offered, "f closes")

@@ -59,7 +59,7 @@ inline follows(own)
 {
 	if :: puts & 1 -> down[own]!offers, number :: else fi;
 	if :: puts & 8 -> down[own]!withdraws, 0 :: else fi;
-	if :: puts & 32 -> down[own]!closes, 0 :: else fi;
+	if :: puts & 64 -> down[own]!closes, 0 :: else fi;
 	if
 	:: news == 1 ->
 		gave[own] = true;
