@@ -141,7 +141,7 @@ var mistakes = []mistake{
 	{what: "the rate of a group is a member's", file: groups, from: "float64(row.Members*row.Targets*row.Size)", to: "float64(row.Targets*row.Size)", test: groupTests},
 	{what: "gathering never scales", file: groups, from: "stat.SpreadOf(growth), true", to: "stat.SpreadOf(many.ByRound), true", test: groupTests},
 	{what: "rounds that disagree decide", file: groups, from: "ratio.Min <= 1 && ratio.Max > 1", to: "ratio.Min < 0", test: groupTests},
-	{what: "large messages are small ones", file: groups, from: "large, false", to: "small, false", test: groupTests},
+	{what: "large messages are small ones", file: groups, from: "most.Members, most.Size, \"isend-irecv\"", to: "least.Members, least.Size, \"isend-irecv\"", test: groupTests},
 	{what: "auto is never beside another", file: groups, from: "ratio > c.CPU {", to: "ratio > 100 {", test: groupTests},
 
 	{what: "the time of an exchange is 0", file: spikes + "report.go", from: "return s.Exchange - s.Waiting }", to: "return 0 }", test: spikeTests},
