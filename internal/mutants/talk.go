@@ -18,7 +18,7 @@ func converse(root, folder, program string) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := talk.Start("sh", "-c", `ulimit -t 8; exec "$0"`, program)
+	p, err := talk.Start("sh", "-c", `ulimit -t 30; exec "$0"`, program)
 	if err != nil {
 		return "", err
 	}

@@ -156,6 +156,7 @@ var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/contro
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./internal/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
+	"far":      {kind: goTest, source: []string{"./internal/kdev"}, args: []string{"-test.run=^TestFarMemory$", "-dmabuf"}, env: []string{"NFC_KDEV=dev:0"}},
 	"vfio":     {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: vfioArgs, timeout: 10 * time.Minute},
 	"vfio-all": {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: kdevArgs[:3], timeout: 20 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./apps/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
@@ -309,7 +310,7 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "refused", "validate", "memory", "region", "dmabuf", "eventfd", "clients", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "refused", "validate", "memory", "region", "dmabuf", "far", "eventfd", "clients", "bulk"},
 	},
 	{
 		name: "arm64", group: "arm64", about: "the same as release, and removal under load, on another processor",

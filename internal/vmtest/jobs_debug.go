@@ -78,7 +78,7 @@ var debugJobs = []job{
 	{
 		name: "debug-region", group: "debug", about: "registered memory and dma-bufs, behind an IOMMU",
 		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{}, params: slow,
-		programs: []string{"region", "lines", "revoke", "dmabuf"},
+		programs: []string{"region", "lines", "revoke", "dmabuf", "far"},
 	},
 	{
 		name: "swiotlb", group: "debug", about: "every mapping is a copy in low memory, a quarter MiB at most",
