@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -63,11 +64,22 @@ func farMemory(t *testing.T, dev bridge.Device, size int) (file *os.File, region
 	return file, region
 }
 
+// farDevice opens a device itself where it is to import: the pool's does not.
+func farDevice(t *testing.T) bridge.Device {
+	if !*dmaBufs {
+		return opener(t)(t, "")
+	}
+	address, _, _ := strings.Cut(*devices, ",")
+	dev, err := bridge.Open(t.Context(), address, nil)
+	require.NoError(t, err)
+	return dev
+}
+
 // TestFarMemory: transfers of another processor's memory, in place and staged, bring its bytes there and
 // back. The log has the median of the times.
 func TestFarMemory(t *testing.T) {
 	e := bridgetest.NewEnv(t)
-	dev := opener(t)(t, "")
+	dev := farDevice(t)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	ctx, ch := e.Ctx(), e.Ports(dev, "loopback", 1)[0]
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
