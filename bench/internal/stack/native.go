@@ -65,8 +65,6 @@ func newStackNative(ctx context.Context, address string, channels, memory int) *
 // buildLoaded makes what libnfcomms loads beside the program, where there is Go and this module's
 // source; elsewhere the loader finds what is installed. It returns the reason if it did not.
 func (n *stackNative) buildLoaded(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, n.program.Limit)
-	defer cancel()
 	cmd := subprocess.Command(ctx, "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", filepath.Join(n.program.Dir, stackLibrary), "github.com/nfcomms/nfcomms/kmod/lib/umod")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
