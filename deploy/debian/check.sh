@@ -175,6 +175,15 @@ check "the page's shared device" literally shared
 cp "$work/log" "$work/shared"
 check "alice uses it" grep -x hello "$work/shared"
 check "somebody else does not" inside 'runuser -u mallory -- nfctl --device shm:/run/nfsim/0.sock ping; test $? = 4'
+# as UID COMMAND: as a user that no database knows, who may open the device.
+as='as() { uid=$1; shift; setpriv --reuid=$uid --regid=$uid --groups=$(getent group nfcomms-dev | cut -d: -f3) nfctl --device shm:/run/nfsim/0.sock "$@"; }'
+# unit NAME COMMAND: run it in a unit of systemd, whose journal has its output.
+unit() { inside "systemd-run -q --collect --unit=$1 bash -c '$as; $2'"; }
+crowd() { unit crowd 'for uid in $(seq 70001 70010); do as $uid receive local loopback --timeout 10m & done; wait' && until_ inside 'test $(journalctl -u crowd -o cat | grep -c "as many clients") = 2'; }
+other() { unit other 'as 70011 send local loopback welcome --reply' && until_ inside 'journalctl -u other -o cat | grep -x welcome'; }
+check "ten users of one unit that nobody knows have eight places" crowd
+check "they take none from a user of another unit" other
+inside 'systemctl stop crowd'
 check "its process has no privileges, a filter, and a user of its own" inside 'cd /proc/$(systemctl show -P MainPID nfsim@0) && grep -qx "CapEff:	0000000000000000" status && grep -qx "NoNewPrivs:	1" status && grep -qx "Seccomp:	2" status && awk "/^Uid:/ { exit \$2 < 61184 }" status'
 check "the daemon has it" inside "sed -i 's|^  sim0: \"sim:\"|&\n  shared: \"shm:/run/nfsim/0.sock\"|' $file && systemctl reload nfcommsd"
 check "it opens there" until_ inside 'nfctl list | grep -qE "^shared +ready"'
