@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,8 +37,13 @@ func TestRevoked(t *testing.T) {
 	revoke(s.ca.Revoke(t, bad))
 	require.Equal(t, codes.Unavailable, status.Code(s.ask(ctx, t, as(t, bad, s.ca))))
 	require.NoError(t, s.ask(ctx, t, as(t, good, s.ca)))
+	conn, err := (&tls.Dialer{Config: bad.Client(t, s.ca)}).DialContext(ctx, "tcp", s.address)
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "tls: bad certificate", "the client learns why")
+	require.NoError(t, conn.Close())
 	require.NoError(t, s.tls.Reload())
-	_, err := ends.Recv()
+	_, err = ends.Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 
 	for _, wrong := range [][]byte{nil, testcert.New(t).Revoke(t, good), []byte("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n")} {

@@ -217,6 +217,7 @@ func (c contents) config(f Files) (*tls.Config, expiry, revocations, error) {
 		Certificates:           []tls.Certificate{pair},
 		ClientAuth:             tls.RequireAndVerifyClientCert,
 		ClientCAs:              pool,
+		VerifyConnection:       revoked.check,
 		SessionTicketsDisabled: true,
 		NextProtos:             []string{"h2"},
 	}, expiry{firstEnd(certificatesIn(c.certificate)), firstEnd(authorities)}, revoked, nil
