@@ -44,7 +44,7 @@ var exitTable = []exitRow{
 	{exitFailed, "failed", "it failed in a way that no other code names"},
 	{exitUsage, "usage", "bad input: flags, arguments, or a message that is too long; nothing was done"},
 	{exitNotFound, "not-found", "no such device, channel, program or process"},
-	{exitDenied, "denied", "the role is too low, or the socket or the device node may not be opened"},
+	{exitDenied, "denied", "the role is too low, the server refuses the certificate, or the socket or the device node may not be opened"},
 	{exitUnreachable, "unreachable", "no server answers at the address, or not in time to say what became of a message"},
 	{exitTimeout, "timeout", "the time of --timeout, or the target's own, ran out"},
 	{exitRefused, "refused", "not possible now, or not with this device: busy, draining, closed, not supported"},

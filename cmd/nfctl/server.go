@@ -79,6 +79,8 @@ func (s server) explain(ctx context.Context, err error) error {
 		if untrusted := (*untrustedError)(nil); errors.As(reason, &untrusted) {
 			return untrusted
 		}
+	} else if refused := s.probeTLS(ctx); refused != nil {
+		return refused
 	}
 	return &unreachableError{address: s.address, reason: reason}
 }
