@@ -72,6 +72,8 @@ type doctor struct {
 	explicit bool
 	// trusts reports who may serve at the socket; nil trusts anybody.
 	trusts func(uid uint32) bool
+	// explain finds the reason for an error of a connection; nil leaves the error as it is.
+	explain func(ctx context.Context, err error) error
 	// client asks the server; nil if there is none to ask, as unopened says.
 	client *control.Client
 	// unopened is why the device of --device could not be opened.
@@ -117,7 +119,7 @@ Checks:
 				return err
 			}
 			d := doctor{
-				root: "/", who: who, address: a.address, schemes: bridge.Schemes(), open: openInfo,
+				root: "/", who: who, address: a.address, schemes: bridge.Schemes(), open: openInfo, explain: a.explain,
 				explicit: a.context != "" || cmd.Root().PersistentFlags().Changed("address"),
 			}
 			d.trusts, err = a.trusts()

@@ -64,6 +64,9 @@ func (d *doctor) server(ctx context.Context) []findingRecord {
 	if role := header.Get(access.RoleHeader); len(role) > 0 {
 		d.seen.role = role[0]
 	}
+	if refused := (*refusedError)(nil); d.explain != nil && errors.As(d.explain(ctx, err), &refused) {
+		return one(statusError, refused.Error(), "a certificate of an authority in tcp.client_ca that has neither expired nor been revoked")
+	}
 	switch code := exitCode(ctx, err); {
 	case err == nil:
 	case code == exitUnreachable && !d.explicit:

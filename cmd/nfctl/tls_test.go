@@ -76,6 +76,11 @@ func TestTLS(t *testing.T) {
 		require.Contains(t, r.err, tc.says, tc.name)
 		require.LessOrEqual(t, strings.Count(r.err, "\n"), 1, tc.name)
 	}
+	expired := ca.IssueUntil(t, "viewer", "", time.Now().Add(-time.Hour))
+	looks := nfctl(t.Context(), t, "doctor", "--timeout", "1m", "--address", address, "--tls-ca", cas[ca], "--tls-cert", file("c.crt", expired.Cert), "--tls-key", file("c.key", expired.Key))
+	require.Equal(t, exitUnhealthy, looks.code)
+	require.Contains(t, looks.out, "refuses the certificate of --tls-cert: tls: expired certificate")
+	require.Contains(t, looks.out, "fix: a certificate of an authority in tcp.client_ca")
 	wrong := ca.Issue(t, "viewer", "")
 	r := nfctl(t.Context(), t, "list", "--address", address, "--tls-ca", cas[ca], "--tls-cert", file("c.crt", wrong.Cert), "--tls-key", file("c.key", ca.Issue(t, "viewer", "").Key))
 	require.Equal(t, exitUsage, r.code)
