@@ -41,7 +41,7 @@ func TestBackEndOutsideTheTree(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(module, "flags.go"), []byte(flags), 0o600))
 	cmd := subprocess.Command(t.Context(), "go", "test", "-short", "-count=1", "-v", ".")
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Greater(t, strings.Count(string(out), "--- PASS: TestConformance/"), 100, "cases of the suite")
