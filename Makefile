@@ -16,20 +16,18 @@ RUNNER      = bin/testrun -skips .ci/skips
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
 # make lint vets all packages, with every analyzer: go test need not do it once more.
 GOTEST      = $(GO) test -vet=off -race -count=1 -timeout 30m
-# Packages that start no goroutine: the race detector finds nothing there, and takes three times as
-# long. They run without it. make lint runs internal/lint.
-SINGLE      = ./spec/internal/refine ./spec/internal/search ./internal/mutants
-PACKAGES    = $(GOTEST) -json \$$($(GO) list $(ALL) | grep -vE '/(internal/lint|$(subst $() ,|,$(SINGLE:./%=%)))$$')
+# In packages that start no goroutine the race detector finds nothing, and takes three times as long.
+# They run without it. make lint runs internal/lint.
+PACKAGES    = $(GOTEST) -json \$$(scripts/goroutines.sh some $(ALL))
 # The race detector bounds goroutines, hides allocations, lays memory out in its own
 # way and makes all slower: what counts those or finds the stack, and what is large, runs
 # without it. The module that dev: runs over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -vet=off -count=1 -timeout 30m -json
-FULL        = $(FULLTEST) $(SINGLE) && \
+FULL        = $(FULLTEST) \$$(scripts/goroutines.sh none $(ALL)) && \
 	$(FULLTEST) -run 'Alloc|BytesOf|Stack|Pages|TakeBuffer|Memory' ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos|TestMillion' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance(Of|One|Four)/(crowd|huge|ledger|stats)' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
-	$(FULLTEST) -run TestWalk ./internal/proto && \
 	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
 # Compiles packages and programs and links none: go build links each program that it is given.
 COMPILE     = list -export -f '{{/**/}}'

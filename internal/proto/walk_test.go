@@ -16,7 +16,7 @@ import (
 const walkWhole = 1_000_000
 
 var (
-	walkSteps = flag.Int("walk", walkDefault, "steps of TestWalk")
+	walkSteps = flag.Int("walk", walkWhole, "steps of TestWalk")
 	walkSeed  = flag.Uint64("walk.seed", 1, "seed of TestWalk")
 )
 

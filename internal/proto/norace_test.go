@@ -1,5 +1,0 @@
-//go:build cgo && !race
-
-package proto_test
-
-const walkDefault = walkWhole
