@@ -116,7 +116,7 @@ func (d *daemon) logRefusal(listener, source string, why listen.Reason, detail s
 }
 
 // limitLocal bounds the connections of a UNIX socket, whose owners the kernel
-// tells.
+// reports.
 func (d *daemon) limitLocal(l net.Listener) net.Listener {
 	limits := d.limits(localListener, localPace)
 	limits.OwnerOf = func(conn syscall.Conn) (listen.Owner, error) {

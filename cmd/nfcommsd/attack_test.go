@@ -22,7 +22,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
 
-// attacks are the ways to misbehave, by name. Each goes on until the process is
+// attacks are the ways to misbehave, by name. Each runs until the process is
 // killed.
 var attacks = map[string]func(address string){
 	"malformed": malformed,
@@ -50,7 +50,7 @@ func attack(name, address string) int {
 		fmt.Println(err)
 		return 1
 	}
-	go func() { // the test is gone when its end of the pipe is
+	go func() { // the test has ended when its end of the pipe is closed
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}()

@@ -13,8 +13,8 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
 )
 
-// TestDiscovery: with devices: auto each node is a device, also one that appears later; one that is
-// gone stays listed, as a card that fails would be, until a reload.
+// TestDiscovery: with devices: auto each node is a device, also one that appears later; one that was
+// removed stays listed, as a card that fails would be, until a reload.
 func TestDiscovery(t *testing.T) {
 	dir := t.TempDir()
 	node := func(name string) string { return filepath.Join(dir, name) }

@@ -47,7 +47,7 @@ func TestNoDescriptors(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	before := processorTime(t, p)
-	p.signal(syscall.SIGHUP) // systemd cannot be told: that takes a descriptor
+	p.signal(syscall.SIGHUP) // the daemon cannot notify systemd: that takes a descriptor
 	require.Eventually(t, func() bool {
 		return strings.Contains(p.log.String(), "the old one stays in force\" error=\"open "+path+": too many open files")
 	}, patience, time.Millisecond)
@@ -114,7 +114,7 @@ func TestReloadOfWhatCannotBeRead(t *testing.T) {
 }
 
 // TestReloadLosesADevice: one whose new address does not open is listed as
-// failed, with why; the others go on, and the next reload can bring it back.
+// failed, with why; the others serve as before, and the next reload can bring it back.
 func TestReloadLosesADevice(t *testing.T) {
 	p := newProcess(t)
 	path := p.file("c.yaml", "devices:\n  a: \"sim:\"\n  b: \"sim:\"\n")

@@ -37,7 +37,7 @@ func shows(t *testing.T, address, line string) {
 	}, patience, 20*time.Millisecond, line)
 }
 
-// TestDrainIsShown: the metrics tell a drained device from one that serves.
+// TestDrainIsShown: the metrics distinguish a drained device from one that serves.
 func TestDrainIsShown(t *testing.T) {
 	address := freePort(t)
 	p := start(t, "--http-address", address)

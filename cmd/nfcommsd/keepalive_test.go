@@ -59,8 +59,8 @@ func (b *bare) goAway() (code http2.ErrCode, said bool) {
 	return code, said
 }
 
-// TestConnectionBounds: how many calls and how long headers a connection may have
-// is what it is told when it begins.
+// TestConnectionBounds: a new connection is notified how many calls and how long
+// headers it may have.
 func TestConnectionBounds(t *testing.T) {
 	p := start(t, "--limits-streams", "7")
 	told := newBare(t, p).next(func(f http2.Frame) bool {
@@ -78,8 +78,8 @@ func TestConnectionBounds(t *testing.T) {
 	p.stop()
 }
 
-// TestKeepalive: a client that pings too often is sent away, one that does not
-// answer is dropped, and each goes when it is old enough.
+// TestKeepalive: a client that pings too often is refused, one that does not
+// answer is dropped, and each is closed when it is old enough.
 func TestKeepalive(t *testing.T) {
 	t.Run("pings", func(t *testing.T) {
 		p := start(t, "--keepalive-min-time", "1h")

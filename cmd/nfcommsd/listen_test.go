@@ -317,7 +317,7 @@ func TestMetricsSocketActivation(t *testing.T) {
 	p.stop()
 }
 
-// TestConnectionLimits: a listener that is full closes what comes at once, and
+// TestConnectionLimits: a listener that is full closes a new connection at once, and
 // one user cannot take all of it.
 func TestConnectionLimits(t *testing.T) {
 	p := start(t, "--limits-connections", "3", "--limits-caller-connections", "2")

@@ -191,8 +191,8 @@ func TestHTTPRequestsHaveTheirTime(t *testing.T) {
 	p.stop()
 }
 
-// TestUnfinishedRequestsEnd: a request that does not come is not waited for, and
-// what came of it is not kept.
+// TestUnfinishedRequestsEnd: the daemon does not wait for the rest of a request, and
+// does not keep the part that arrived.
 func TestUnfinishedRequestsEnd(t *testing.T) {
 	p := start(t, "--limits-handshake", "200ms")
 	conn := connectAs(t, p)

@@ -81,7 +81,7 @@ func newProcess(t testing.TB, args ...string) *process {
 	return p
 }
 
-// notifySocket collects what the daemon tells systemd.
+// notifySocket collects the notifications that the daemon sends to systemd.
 func (p *process) notifySocket() string {
 	path := filepath.Join(p.dir, "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -126,7 +126,7 @@ func (p *process) launch() {
 		close(gone)
 	}()
 	p.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be gone
+		_ = cmd.Process.Kill() // it may have ended
 		<-gone
 		if p.t.Failed() {
 			p.t.Logf("the daemon's log:\n%s", p.log.String())
@@ -142,7 +142,7 @@ func start(t testing.TB, args ...string) *process {
 	return p
 }
 
-// await waits until the daemon told systemd a line that begins like want.
+// await waits until the daemon sent systemd a line that begins like want.
 func (p *process) await(want string) string {
 	timeout := time.After(patience)
 	for {

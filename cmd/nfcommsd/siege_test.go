@@ -28,7 +28,7 @@ import (
 
 // sieges are attacks on one listener each, by name: many users on the UNIX
 // socket, clients without a certificate on TLS, clients without any right on
-// HTTP. They come from other addresses of this machine than the admin.
+// HTTP. They have other addresses of this machine than the admin.
 var sieges = map[string]func(address string){
 	"crowd":     crowd,
 	"strangers": strangers,

@@ -44,7 +44,7 @@ func park(t *testing.T, c *control.Client, timeout time.Duration) <-chan error {
 }
 
 // TestDrain: on SIGTERM health says NOT_SERVING, watches end with a status to
-// resume from, new calls are refused, and a running one comes to its end.
+// resume from, new calls are refused, and a running one ends by itself.
 func TestDrain(t *testing.T) {
 	p := start(t, "--drain-timeout", "90s")
 	c := p.client()
@@ -166,7 +166,7 @@ func TestReloadEndsStreams(t *testing.T) {
 }
 
 // TestKilledUnderLoad: kill -9 gives every client a typed error; the next daemon
-// takes the socket over, and the same clients go on.
+// takes the socket over, and the same clients continue.
 func TestKilledUnderLoad(t *testing.T) {
 	p := start(t)
 	for range 1 + *soakFor/(20*time.Second) {
@@ -231,7 +231,7 @@ func killUnderLoad(t *testing.T, p *process) {
 // outcome is what a client saw of a daemon that was killed.
 type outcome struct {
 	err   error // the first; nil if it was idle all the while
-	again bool  // it went on afterwards
+	again bool  // it continued afterwards
 }
 
 // hammer calls until one call fails or the daemon was restarted, which ends down,

@@ -51,7 +51,7 @@ func invited() []string {
 }
 
 // attackers starts processes that misbehave, as another user where that is
-// possible, and returns what ends them and tells what processor time they had.
+// possible, and returns functions that end them and report their processor time.
 func attackers(t testing.TB, address string, names ...string) (stop func() time.Duration) {
 	if os.Geteuid() != 0 {
 		return launchAll(t, nil, address, names...)
@@ -184,7 +184,7 @@ func measureBeside(t *testing.T, ch *nfcomms.Channel, address string, d time.Dur
 	if address != "" {
 		stop := attackers(t, address, slices.Sorted(maps.Keys(attacks))...)
 		defer stop()
-		time.Sleep(min(200*time.Millisecond, d/5)) // let them come up; what counts starts after
+		time.Sleep(min(200*time.Millisecond, d/5)) // let them start; the measurement starts after
 	}
 	return measure(t, ch, d)
 }
@@ -285,8 +285,8 @@ func TestSoakDaemon(t *testing.T) {
 	p.stop()
 }
 
-// serveThrough calls with a connection that is there already, which must go
-// well all the time, and returns how often. It pauses after each call, so that the
+// serveThrough calls with a connection that exists already, which must succeed
+// each time, and returns how often. It pauses after each call, so that the
 // daemon's work for it is not taken for work for its attackers.
 func serveThrough(t *testing.T, c *control.Client, d time.Duration) (n int) {
 	for end := time.Now().Add(d); time.Now().Before(end); n++ {

@@ -95,7 +95,7 @@ func TestUnknownNames(t *testing.T) {
 	p.stop()
 }
 
-// TestAnotherDaemon: two cannot have one socket, and the first goes on.
+// TestAnotherDaemon: two cannot have one socket, and the first still serves.
 func TestAnotherDaemon(t *testing.T) {
 	p := start(t)
 	code, log := fails(t, "--socket-path", p.socket)

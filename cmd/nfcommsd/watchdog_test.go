@@ -39,8 +39,8 @@ func build(t *testing.T, source string) []byte {
 	return image
 }
 
-// TestWatchdog: systemd is told that all is well while the firmware answers, and
-// no longer once it hangs; the daemon itself goes on and says what is wrong.
+// TestWatchdog: the daemon notifies systemd while the firmware answers, and
+// no longer once it hangs. The daemon itself still serves and reports what is wrong.
 func TestWatchdog(t *testing.T) {
 	p := newProcess(t, "--devices", "sim0=sim:?islands=1", "--health-timeout", "100ms", "--health-interval", "100ms")
 	p.env = append(p.env, "WATCHDOG_USEC=300000")

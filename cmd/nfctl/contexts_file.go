@@ -44,7 +44,7 @@ const (
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // readContexts reads the file of contexts. Only root and this user may be able to change it, since
-// it decides where commands go and which servers they trust.
+// it selects the servers that commands connect to and trust.
 func readContexts(path string) (*contextFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -176,7 +176,7 @@ func opens(err error) change {
 	}
 }
 
-// TestDoctorSocket goes through what may be wrong with the way to a server.
+// TestDoctorSocket tries what may be wrong with the path to a server.
 func TestDoctorSocket(t *testing.T) {
 	ask := func(t *testing.T, d *doctor) map[string]findingRecord {
 		r := d.examine(t.Context())

@@ -116,7 +116,7 @@ func (a *app) events(ctx context.Context, c *control.Client, parent string, o ev
 }
 
 // mustExist returns an error for a device that is not there. The events of
-// devices that are gone are kept, so that a list does not show which are left.
+// removed devices are kept, so that a list does not show which are left.
 func mustExist(ctx context.Context, c *control.Client, parent string) error {
 	if parent == control.AllDevices {
 		return nil

@@ -66,7 +66,7 @@ func usagef(format string, args ...any) error {
 // errUnhealthy ends a command that printed what is wrong.
 var errUnhealthy = errors.New("not all is well")
 
-// errUnanswered: the server took a message call and did not come back in time.
+// errUnanswered: the server took a message call and did not answer in time.
 var errUnanswered = errors.New("the server did not answer in time, and nobody can tell what became of the message")
 
 // unreachableError reports that no server answers.
@@ -86,7 +86,7 @@ func (e *unreachableError) Error() string {
 func (e *unreachableError) Unwrap() error { return e.reason }
 
 // sentinelCodes gives the exit codes of errors that their gRPC code does not
-// tell apart; the first match counts.
+// distinguish; the first match counts.
 var sentinelCodes = []struct {
 	err  error
 	code int

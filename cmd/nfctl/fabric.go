@@ -149,11 +149,11 @@ func (a *app) fabric(ctx context.Context, c *control.Client, name string, o fabr
 	return a.print(r)
 }
 
-// makesFabric reports whether the fabric begins with this command, so that its links come up
+// makesFabric reports whether the fabric begins with this command, so that its links connect
 // just then. Those of other processes may be broken.
 func (a *app) makesFabric() bool { return strings.HasPrefix(a.device, "sim:") }
 
-// linksAgain is the time between two looks at links that come up.
+// linksAgain is the time between two checks of links that connect.
 const linksAgain = 10 * time.Millisecond
 
 // waitForLinks returns when every link carries packets.

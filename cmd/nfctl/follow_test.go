@@ -77,8 +77,8 @@ func (l *live) until(t *testing.T, text string) (seen []string) {
 	}
 }
 
-// TestFollowSurvivesServer: events come as they happen, also from the server
-// that comes after, and none twice.
+// TestFollowSurvivesServer: events are shown as they happen, also from the server
+// that starts next, and none twice.
 func TestFollowSurvivesServer(t *testing.T) {
 	h, address := startHost(t, hostOptions{devices: []string{"sim0=sim:"}})
 	l := startLive(t, "events", "-f", "-o", "json", "--address", address)
@@ -121,7 +121,7 @@ func TestInterrupted(t *testing.T) {
 	require.Equal(t, exitInterrupted, <-l.code)
 }
 
-// TestBrokenPipe: a reader that goes away ends the command without a word.
+// TestBrokenPipe: a reader that closes its pipe ends the command without a message.
 func TestBrokenPipe(t *testing.T) {
 	_, address := startHost(t, hostOptions{devices: []string{"sim0=sim:"}})
 	path, err := exec.LookPath("nfctl") // TestMain put it there
@@ -159,7 +159,7 @@ func TestOutputThatFails(t *testing.T) {
 	require.Equal(t, "nfctl: no space left\n", errs.String())
 }
 
-// TestReceiveSeries: several messages come line by line.
+// TestReceiveSeries: several messages are printed line by line.
 func TestReceiveSeries(t *testing.T) {
 	h, address := startHost(t, hostOptions{devices: []string{"sim0=sim:"}})
 	l := startLive(t, "receive", "sim0", "1", "-n", "2", "-o", "json", "--address", address)
@@ -195,7 +195,7 @@ func TestListWatch(t *testing.T) {
 	require.Equal(t, exitInterrupted, <-l.code)
 }
 
-// TestListWatchSurvivesServer: list -w shows the devices of the server that comes after, and says which
+// TestListWatchSurvivesServer: list -w shows the devices of the server that starts next, and says which
 // are not there any more. A device that is as it was is not shown again.
 func TestListWatchSurvivesServer(t *testing.T) {
 	h, address := startHost(t, hostOptions{devices: []string{"sim0=sim:", "sim1=sim:"}})

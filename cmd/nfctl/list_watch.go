@@ -26,7 +26,7 @@ type deviceWatch struct {
 	names  []string // none: all
 	out    *series
 	shown  map[string]*nfcommsv1.Device // as they were printed last
-	there  map[string]bool              // those of the snapshot that is coming; nil behind it
+	there  map[string]bool              // those of the snapshot that is being received; nil behind it
 }
 
 // run prints the devices as they are and as they change until the context ends.

@@ -27,8 +27,8 @@ type streams struct {
 	out, err io.Writer
 }
 
-// run executes one command line and returns its exit code. Everything that goes
-// wrong is one line on s.err.
+// run executes one command line and returns its exit code. Each failure is
+// one line on s.err.
 func run(ctx context.Context, args []string, s streams, getenv func(string) string) int {
 	out := bufio.NewWriter(s.out)
 	a := &app{streams: s, buffered: out, getenv: getenv}

@@ -288,7 +288,7 @@ func (a *app) onChannel(ctx context.Context, c *control.Client, args []string, c
 	}
 }
 
-// known tells a time-out of which the server reports that nothing was delivered from
+// known distinguishes a time-out of which the server reports that nothing was delivered from
 // one without an answer.
 func known(err error) error {
 	answered := errors.Is(err, nfcomms.ErrWithdrawn) || errors.Is(err, nfcomms.ErrTargetTimeout)
@@ -302,7 +302,7 @@ func known(err error) error {
 const openPause = time.Millisecond
 
 // maxInput bounds what is read for one message. It is far more than one has, so
-// that the error for a longer one tells its length.
+// that the error for a longer one has its length.
 const maxInput = 1 << 20
 
 // payload returns the message of a command line.

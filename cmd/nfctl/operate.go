@@ -32,7 +32,7 @@ const severalHelp = `Several devices are taken one after the other, also after o
 code is that of the first that did. If one is unknown nothing is done.`
 
 // each makes a cobra function of what is done with one device, for all that are
-// named: one gives a record, several a series. An error may come with a record.
+// named: one gives a record, several a series. A record may have an error with it.
 func (a *app) each(do func(ctx context.Context, c *control.Client, name string) (record, error)) func(*cobra.Command, []string) error {
 	return a.connected(func(ctx context.Context, c *control.Client, args []string) error {
 		show := a.print

@@ -46,7 +46,7 @@ func (a *app) printer() *printer {
 	return &printer{w: a.buffered, wide: a.output == "wide", color: a.color()}
 }
 
-// series writes records one by one as they come: a line each as JSON, a
+// series writes records one by one as they arrive: a line each as JSON, a
 // document each as YAML.
 type series struct {
 	app *app
@@ -78,7 +78,7 @@ func (s *series) print(r record) error {
 // writeJSON writes a record as JSON, or what --jq makes of it.
 func (a *app) writeJSON(w io.Writer, r any, indent string) error {
 	if a.filter != nil {
-		ctx, cancel := a.limited(context.Background()) // an expression may go on for ever
+		ctx, cancel := a.limited(context.Background()) // an expression may never end
 		defer cancel()
 		return writeFiltered(ctx, w, a.filter, r)
 	}
@@ -113,7 +113,7 @@ func writeYAML(w io.Writer, r any) error {
 	return err
 }
 
-// plain drops the styles that came from JSON, but for quotes that escapes need.
+// plain drops the styles of JSON, but for quotes that escapes need.
 func plain(n *yaml.Node) {
 	if len(n.Content) > 0 {
 		n.Style = 0

@@ -81,7 +81,7 @@ func (a *app) ping(ctx context.Context, c *control.Client, name string, o pingOp
 		failed = a.pingOnce(ctx, c, name, p)
 	}
 	if p.sent == 1 && failed != nil {
-		return failed // nothing to tell
+		return failed // nothing to report
 	}
 	return errors.Join(a.print(p.record(deviceID(name))), failed, ctx.Err())
 }
@@ -116,7 +116,7 @@ type pinger struct {
 	roundTrip, total, inside *hdrhistogram.Histogram
 }
 
-// maxLatency is the longest time that a histogram tells apart, in ns.
+// maxLatency is the longest time that a histogram distinguishes, in ns.
 const maxLatency = int64(time.Hour)
 
 func newPinger() *pinger {

@@ -196,7 +196,7 @@ func (h *host) add(ctx context.Context, device string) error {
 	return h.srv.Attach(name, dev)
 }
 
-// stop ends the host; its socket goes.
+// stop ends the host and removes its socket.
 func (h *host) stop() error {
 	err := h.srv.Shutdown(context.Background())
 	h.gs.Stop()

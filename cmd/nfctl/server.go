@@ -61,7 +61,7 @@ func (s server) dialOption() (grpc.DialOption, error) {
 	return grpc.WithTransportCredentials(creds), err
 }
 
-// explain turns the error of a connection that did not come about into one that
+// explain turns the error of a failed connection into one that
 // reports where and why.
 func (s server) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, control.ErrUnavailable) || ctx.Err() != nil {

@@ -88,7 +88,7 @@ func TestSharedDevice(t *testing.T) {
 	require.Contains(t, do(exitUsage, "ping").err, "this is no socket of a shared device")
 }
 
-// TestDaemonSharesADevice: the daemon opens a device that comes later, and goes on with the
+// TestDaemonSharesADevice: the daemon opens a device that appears later, and uses the
 // one that a supervisor starts in the place of one that died.
 func TestDaemonSharesADevice(t *testing.T) {
 	device := newSharedDevice(t)

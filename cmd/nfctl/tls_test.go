@@ -44,7 +44,7 @@ func serveTLS(t *testing.T, file func(name string, text []byte) string, ca *test
 	return l.Addr().String()
 }
 
-// TestTLS goes through who may call over TCP.
+// TestTLS tries each kind of client that may call over TCP, or may not.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, text []byte) string {

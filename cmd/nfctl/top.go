@@ -251,7 +251,7 @@ not ok stand below, and the exit code of --once is that of list --all.`,
 	return cmd
 }
 
-// checkTop refuses flags that do not go together, or with the output.
+// checkTop refuses flags that exclude each other, or the output.
 func (a *app) checkTop(o topOptions) error {
 	if !o.once && !o.loop && (!isTerminal(a.out) || a.output == "json" || a.output == "yaml") {
 		return cmp.Or(o.check(), usagef("top shows its tables on a terminal; use --once or --loop"))

@@ -233,7 +233,7 @@ func TestScreenAt80Columns(t *testing.T) {
 	require.Contains(t, s.text(), "nic0")
 }
 
-// TestTopLoopGoesOn: --loop reports a server that is away, and goes on once it is back.
+// TestTopLoopGoesOn: --loop reports a server that is away, and shows it again once it is back.
 func TestTopLoopGoesOn(t *testing.T) {
 	var out, failed bytes.Buffer
 	a := &app{streams: streams{nil, &out, &failed}, server: server{address: "host:1"}, getenv: func(string) string { return "" }}

@@ -127,7 +127,7 @@ type Drain struct {
 	Timeout time.Duration
 }
 
-// Log is where log lines go: standard error, always.
+// Log is the target of log lines: standard error, always.
 type Log struct {
 	Level slog.Level
 	// Format is "text" or "json".

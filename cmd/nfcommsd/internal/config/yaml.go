@@ -157,7 +157,7 @@ func kindOf(n *yaml.Node) string {
 }
 
 // YAML returns the configuration as a file, each setting with its help and
-// where it comes from. Reading it again gives the same configuration.
+// its source. Reading it again gives the same configuration.
 func (l *Loaded) YAML() ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	for _, s := range l.settings() {

@@ -74,7 +74,7 @@ func (c *Conn) Request(ctx context.Context) error {
 }
 
 // Settle counts the connection as one of its owner's, by default its source's.
-// ErrFull if there is no place, and net.ErrClosed if it had to go already.
+// ErrFull if there is no place, and net.ErrClosed if it was closed already.
 func (c *Conn) Settle(owner Owner) error {
 	d := c.door
 	if owner.Name == "" {

@@ -204,7 +204,7 @@ func (d *door) enter(c *Conn, sc syscall.Conn) bool {
 }
 
 // enterLocked finds a place for a new connection. It returns why there is none,
-// or the one that has to go for it. Must hold mu.
+// or the connection to close for it. Must hold mu.
 func (d *door) enterLocked(c *Conn) (why Reason, evicted *Conn) {
 	if c.named && !d.limits.Late {
 		c.begun.Store(true)

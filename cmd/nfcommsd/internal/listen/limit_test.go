@@ -108,14 +108,14 @@ func TestAConnectionMakesRoom(t *testing.T) {
 	require.Empty(t, r.refused)
 }
 
-// TestWhoWaitsMakesRoom: of those that wait the oldest of the source with the
-// most goes, and one that was of use goes last.
+// TestWhoWaitsMakesRoom: of the connections that wait, the oldest of the source with the
+// most is closed first, and one that was of use is closed last.
 func TestWhoWaitsMakesRoom(t *testing.T) {
 	r := newRig(Limits{Open: 8, Waiting: 3})
 	single, useful, first := r.take("192.0.2.1"), r.take("192.0.2.9"), r.take("192.0.2.9")
 	require.NoError(t, useful.Settle(Owner{"u", false}))
 	useful.Wait()
-	second := r.take("192.0.2.9") // three wait: first of the largest source goes
+	second := r.take("192.0.2.9") // three wait: the first of the largest source is closed
 	require.Equal(t, []string{"192.0.2.9 evicted"}, r.refused)
 	require.ErrorIs(t, first.Settle(Owner{"x", false}), net.ErrClosed)
 	r.take("192.0.2.9")
@@ -155,8 +155,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestSilenceTakesNothing: connections that say nothing do not count against the pace, and go before
-// those that do.
+// TestSilenceTakesNothing: connections that say nothing do not count against the pace, and are closed
+// before those that do.
 func TestSilenceTakesNothing(t *testing.T) {
 	r := newRig(Limits{Open: 10, Waiting: 10, Pace: Pace{Stranger: 1, Strangers: 1, Known: 1}})
 	first := r.take("192.0.2.1")
@@ -168,7 +168,7 @@ func TestSilenceTakesNothing(t *testing.T) {
 	require.Contains(t, r.refused, "192.0.2.2 pace")
 }
 
-// TestSourcesAreForgotten once they tell nothing.
+// TestSourcesAreForgotten once they hold no information.
 func TestSourcesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Limits{Open: 10, Waiting: 10, Pace: Pace{Stranger: 5}})

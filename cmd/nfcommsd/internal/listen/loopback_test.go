@@ -22,8 +22,8 @@ func accept(t *testing.T, address string, connect func(address string)) *net.TCP
 	return conn.(*net.TCPConn)
 }
 
-// TestLoopbackUser: the kernel tells whose the other end of a connection is, of both families, and
-// of one that its process has closed it tells nothing.
+// TestLoopbackUser: the kernel reports the user of the other end of a connection, of both
+// families. It reports none once the process has closed that end.
 func TestLoopbackUser(t *testing.T) {
 	stay := func(address string) {
 		conn, err := net.Dial("tcp", address)
