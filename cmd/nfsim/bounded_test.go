@@ -58,7 +58,7 @@ func TestBoundedOfANode(t *testing.T) {
 }
 
 // TestBoundedOfANodeByLoss: with the usual heartbeat the calls that need an answer of a device end, too:
-// as soon as those of a near one where the own node's process is gone, else when the far heartbeat is
+// as soon as those of a near one where the own node's process has ended, else when the far heartbeat is
 // overdue.
 func TestBoundedOfANodeByLoss(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -143,7 +143,7 @@ func (a *alone) stopped(t *testing.T) func([]*beside.World) func() {
 	}
 }
 
-// killed is a state in which the processes are gone.
+// killed is a state in which the processes have ended.
 func (a *alone) killed(all []*beside.World) func() {
 	for _, w := range all {
 		a.children[w].kill()
@@ -179,7 +179,7 @@ func TestBoundedByLoss(t *testing.T) {
 	}
 }
 
-// standStill stops a child, and returns what has it go on.
+// standStill stops a child, and returns what resumes it.
 func standStill(t *testing.T, p *childProcess) (goOn func()) {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
@@ -221,7 +221,7 @@ func TestLeftBehind(t *testing.T) {
 }
 
 // TestSharedDeviceStopped: a device process that stands still is noticed by every call that waits for it,
-// a reset of it ends with its context, and one that goes on later serves the next epoch.
+// a reset of it ends with its context, and a resumed one serves the next epoch.
 func TestSharedDeviceStopped(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	path := filepath.Join(t.TempDir(), "s")

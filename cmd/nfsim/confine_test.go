@@ -102,7 +102,7 @@ func TestConfined(t *testing.T) {
 	require.Equal(t, map[string]bool{"1": true}, statusOf(t, device.Process.Pid, "NoNewPrivs"))
 }
 
-// TestAnotherUser: root's device becomes the user that it is told to, without
+// TestAnotherUser: root's device becomes the user of its setting, without
 // capabilities; the socket is that user's, and another device of it takes its place.
 func TestAnotherUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")

@@ -100,7 +100,7 @@ func requireNamed(t *testing.T, err error) {
 
 // TestHostileDevice makes calls on devices that break each rule in turn: every
 // call ends with an error that has a name or none, no byte outside of a buffer
-// changes but by DMA that was told to, and a reset makes the device whole.
+// changes but by DMA that the script asks for, and a reset makes the device whole.
 func TestHostileDevice(t *testing.T) {
 	for _, script := range []string{
 		"count", "count@2+3", "early", "id", "id@3+4", "epoch@2", "type", "type@5", "channel", "length", "phase@3",
@@ -128,8 +128,8 @@ func TestHostileDevice(t *testing.T) {
 }
 
 // TestHostileDMA: accesses that nobody asked for happen, as far as there is
-// memory, and are faults otherwise. The rows say what a page that the device was
-// never told of holds afterwards.
+// memory, and are faults otherwise. The rows say what a page that the device
+// never learned of holds afterwards.
 func TestHostileDMA(t *testing.T) {
 	m := attach(t, "--script", "overreach+1", "--seed", "5")
 	dev := m.open(t)
@@ -140,7 +140,7 @@ func TestHostileDMA(t *testing.T) {
 	require.Zero(t, m.device.Bus().Stats().Faults)
 }
 
-// TestDies: the process is told to end at the step the script names.
+// TestDies: the process ends at the step that the script names.
 func TestDies(t *testing.T) {
 	for _, script := range []string{"die@3", "die:dma"} {
 		m := attach(t, "--script", script)

@@ -13,7 +13,7 @@ import (
 
 // TestKeptIsland: a program that does not give its island back is cut off from
 // the mailboxes by a reset; the next epoch, in the same BAR, has nothing of it,
-// also when the program goes on.
+// also when the program still runs.
 func TestKeptIsland(t *testing.T) {
 	m := attach(t, "--beat", "10ms", "--lone", "1")
 	dev := m.open(t)

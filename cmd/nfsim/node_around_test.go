@@ -52,8 +52,8 @@ func startSquare(t *testing.T) *square {
 	return s
 }
 
-// echoes sends transfers to a node and back until so many came. A node that is lost as nobody
-// had a processor for it is used again after a reset; what comes is what was sent.
+// echoes sends transfers to a node and back until so many have returned. A node that is lost because
+// it had no processor is used again after a reset. Each has the bytes that were sent.
 func echoes(t *testing.T, e *bridgetest.Env, dev bridge.Device, to abi.Node, count int) {
 	t.Helper()
 	buf := make([]byte, 200_000)
@@ -94,7 +94,7 @@ func untilBroken(t *testing.T, e *bridgetest.Env, f bridge.Fabric, want int) {
 	})
 }
 
-// TestAroundWhatIsGone: transfers between processes go on around two links that are cut at once,
+// TestAroundWhatIsGone: transfers between processes are routed around two links that are cut at once,
 // and around a node that was killed, and by it when it is there again.
 func TestAroundWhatIsGone(t *testing.T) {
 	e := bridgetest.NewEnv(t)

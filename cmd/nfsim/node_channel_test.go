@@ -19,7 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
-// pair is two nodes, each a process; clients come to the near one.
+// pair is two nodes, each a process; clients connect to the near one.
 type pair struct {
 	far, near *childProcess
 	farArgs   []string // to start it again at its address
@@ -144,8 +144,8 @@ func TestBadNodesOfChannels(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrNotSupported)
 }
 
-// TestNodeKilled: who waits for a process that is gone is told, as of any device; what came is what
-// was sent; and when it is there again, a reset is enough.
+// TestNodeKilled: a call that waits for a killed process fails, as with any device. Received bytes are
+// those that were sent. When the process is there again, a reset is enough.
 func TestNodeKilled(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	p := startNodes(t)

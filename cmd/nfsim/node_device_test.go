@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPatienceWithDevices: a host that comes waits for a device to which a way leads, whose
+// TestPatienceWithDevices: a new host waits for a device to which a way leads, whose
 // threads may have no processor, and not as long for a way.
 func TestPatienceWithDevices(t *testing.T) {
 	const step = 100 * time.Millisecond

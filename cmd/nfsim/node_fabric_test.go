@@ -113,7 +113,7 @@ func TestLinksOfProcesses(t *testing.T) {
 		require.Len(t, hops, way.hops)
 	}
 	var result bridge.LinkTest
-	require.Eventually(t, func() bool { // a link whose ends wait for a processor goes down
+	require.Eventually(t, func() bool { // a link whose ends wait for a processor breaks
 		var err error
 		result, err = f.TestLink(t.Context(), node0, 0, 1000)
 		return err == nil

@@ -45,8 +45,8 @@ func TestNodeGuests(t *testing.T) {
 	}
 }
 
-// TestGuestsOfANodeThatCameAgain: a host that listens comes to the processes of a node that was
-// gone meanwhile.
+// TestGuestsOfANodeThatCameAgain: a host that listens connects to the processes of a node that was
+// away meanwhile.
 func TestGuestsOfANodeThatCameAgain(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	p := startNodes(t)

@@ -26,7 +26,7 @@ func relayTo(t *testing.T, dev bridge.Device, name string, to bridge.Target) bri
 }
 
 // TestJointsOfNodes: a client's process at one node has a channel to one that the client has at
-// the node of another process, and to nobody else's; it hears when that process dies.
+// the node of another process, and to nobody else's. Its call fails when that process dies.
 func TestJointsOfNodes(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	p := startNodes(t)

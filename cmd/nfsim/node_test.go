@@ -117,7 +117,7 @@ func TestNodesOfProcesses(t *testing.T) {
 	require.Equal(t, "x+", near.ask("route 1.0.0"))
 
 	var c counts
-	far.until("count", func(answer string) bool { // a link that went down meanwhile takes some along
+	far.until("count", func(answer string) bool { // a link that broke meanwhile loses some
 		require.NoError(t, json.Unmarshal([]byte(answer), &c))
 		if c.Came < 200 && near.ask("done") == "true" {
 			require.Equal(t, "sending", near.ask("send 1.0.0 200 4096"))
@@ -127,7 +127,7 @@ func TestNodesOfProcesses(t *testing.T) {
 	require.Zero(t, c.Changed+c.Doubled)
 	require.Equal(t, c.Came*4096, c.Bytes)
 	near.until("done", func(answer string) bool { return answer == "true" })
-	near.until("test x+ 25600", func(answer string) bool { return answer == "25600 words, 0 wrong" }) // unless it went down
+	near.until("test x+ 25600", func(answer string) bool { return answer == "25600 words, 0 wrong" }) // unless it broke
 
 	require.Equal(t, "ok", near.ask("cut x+"))
 	near.until("route 1.0.0", func(answer string) bool { return answer == "x-" || answer == "x-*" })
@@ -154,7 +154,7 @@ func TestNodeStartsAgain(t *testing.T) {
 		near, _ := startNode(t, a, "--node", "0.0.0", "--torus", "2x1x1", "--peer", "1.0.0="+b.print,
 			"--link", "x+="+address, "--link", "x-="+address)
 		near.until("map", func(answer string) bool { return strings.Contains(answer, "o -- o --") })
-		far.until("count", func(answer string) bool { // a link that went down meanwhile takes some along
+		far.until("count", func(answer string) bool { // a link that broke meanwhile loses some
 			require.NoError(t, json.Unmarshal([]byte(answer), &c))
 			if c.Came < want && near.ask("done") == "true" {
 				require.Equal(t, "sending", near.ask("send 1.0.0 20 64"))
@@ -251,7 +251,7 @@ func TestNodesOverUDP(t *testing.T) {
 	near.until("map", well)
 	far.until("map", well)
 	var c counts
-	far.until("count", func(answer string) bool { // a link that went down meanwhile takes some along
+	far.until("count", func(answer string) bool { // a link that broke meanwhile loses some
 		require.NoError(t, json.Unmarshal([]byte(answer), &c))
 		if c.Came < 20 && near.ask("done") == "true" {
 			require.Equal(t, "sending", near.ask("send 1.0.0 20 4096"))

@@ -38,7 +38,7 @@ func hostWindow(t *testing.T, dev bridge.FabricNode) (bridge.HostWindow, []byte)
 }
 
 // TestRevokedOfAStoppedProcess: a device process that does not answer reaches nothing once Revoke
-// has returned, although it goes on with what it was asked for; it is lost until it is reset.
+// has returned, although it continues what it was asked for; it is lost until it is reset.
 func TestRevokedOfAStoppedProcess(t *testing.T) {
 	e := bridgetest.NewEnv(t)
 	p := startNodes(t)
@@ -59,7 +59,7 @@ func TestRevokedOfAStoppedProcess(t *testing.T) {
 	require.Equal(t, data, memory, "what was there is there")
 	clear(memory)
 	var puts []*bridgetest.Pending
-	for range 4 { // some come before what is revoked
+	for range 4 { // some arrive before what is revoked
 		puts = append(puts, bridgetest.Call("put", func() error { return other.Put(e.Ctx(), w.Remote(), 0, data) }))
 	}
 	require.NoError(t, p.near.Process.Signal(syscall.SIGCONT))

@@ -168,7 +168,7 @@ func (m *machine) Doorbell() *os.File { return m.bell }
 // Assist does nothing: the device moves its own bytes.
 func (m *machine) Assist() bool { return false }
 
-// Map returns where the memory lies in this process: the device reads and writes it there.
+// Map returns the address of the memory in this process: the device reads and writes it there.
 func (m *machine) Map(data []byte) (uint64, error) {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
 }

@@ -53,8 +53,8 @@ func serve(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	return s.accept(ctx, listener)
 }
 
-// newServer makes the device that the command line asks for. Its log lines go
-// to logFD; die is for one that a script kills.
+// newServer makes the device that the command line asks for. It writes its log
+// lines to logFD; die is for one that a script kills.
 func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, error) {
 	settings, err := parseSettings(o)
 	if err != nil {

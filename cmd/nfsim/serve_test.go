@@ -96,7 +96,7 @@ func connect(t *testing.T, socket string) *vfioclient.Client {
 	return c
 }
 
-// TestVersions: a device claims the versions it is told to.
+// TestVersions: a device claims the versions of its flags.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		args     []string
@@ -121,7 +121,7 @@ func TestVersions(t *testing.T) {
 }
 
 // TestServe serves two clients in turn, reports on both, and ends by a signal
-// while the second is there. The socket is gone then.
+// while the second is there. The socket is removed then.
 func TestServe(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0)) // which does not count
 	dir := t.TempDir()

@@ -99,7 +99,7 @@ func (g *gifts) sends(ch bridge.Mover, r bridge.Region) <-chan error {
 	return sent
 }
 
-// TestGifts: memory goes to another process and back. When that is killed, a region that it had ends with
+// TestGifts: memory is given to another process and back. When that is killed, a region that it had ends with
 // it, and one that it did not take stays.
 func TestGifts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
@@ -128,7 +128,7 @@ func TestGifts(t *testing.T) {
 }
 
 // TestGiftsOutliveTheDevice: when the device process dies, memory is with the host that has it, and a region
-// that was offered with one of both. It goes on by the next device.
+// that was offered with one of both. The next device has it, too.
 func TestGiftsOutliveTheDevice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	device := startChild(t, "device", "--shm", path)

@@ -67,7 +67,7 @@ func (s *stranger) scribble(seed uint64) {
 	}
 }
 
-// cut tries to take the area away from the device: its size stays, its pages may go.
+// cut tries to take the area away from the device: its size stays, its pages may be lost.
 func (s *stranger) cut(t *testing.T) {
 	assert.Error(t, unix.Ftruncate(s.area, 0))
 	assert.Error(t, unix.Ftruncate(s.area, 2*int64(len(s.mem))))
@@ -97,7 +97,7 @@ func (s *stranger) pester(memory int) bool {
 }
 
 // TestHostileNeighbours: clients that write nonsense over their areas, cut them and ring all the
-// time, that map, fence and unmap without end, and that come and go, keep another from nothing.
+// time, that map, fence and unmap without end, or connect and close, keep another from nothing.
 func TestHostileNeighbours(t *testing.T) {
 	address := shareDevice(t, "")
 	dev, err := bridge.Open(t.Context(), address, nil)
@@ -114,7 +114,7 @@ func TestHostileNeighbours(t *testing.T) {
 		func(s *stranger, seed uint64) bool { s.scribble(seed); return true },
 		func(s *stranger, _ uint64) bool { return s.pester(memory) },
 		func(s *stranger, seed uint64) bool { s.cut(t); s.scribble(seed); return true },
-		func(*stranger, uint64) bool { return false }, // comes and goes
+		func(*stranger, uint64) bool { return false }, // connects and closes
 	} {
 		strangers.Go(func() {
 			for n := uint64(1); !over.Load(); n++ {

@@ -31,7 +31,7 @@ func startPipeline(t *testing.T, dev bridge.Device, image []byte) (in, out bridg
 }
 
 // TestSharedJoints: the processes of each host are joined with each other, and those
-// of a host that goes leave nothing to the next.
+// of a host that closes leave nothing to the next.
 func TestSharedJoints(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	startChild(t, "device", "--shm", path, "--islands", "2")

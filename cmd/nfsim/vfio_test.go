@@ -70,7 +70,7 @@ func startOn(t *testing.T, dev bridge.Device) error {
 	return err
 }
 
-// TestFunctionIsExclusive: who comes second waits until the first has gone, or its own context ends.
+// TestFunctionIsExclusive: the second client waits until the first has closed, or its own context ends.
 // The function is reset in between.
 func TestFunctionIsExclusive(t *testing.T) {
 	address := serveFunction(t)

@@ -159,7 +159,7 @@ func mappings(t *testing.T, name string) int {
 }
 
 // TestManyRanges: a file is mapped once, however many ranges it has, and
-// let go with the last; there is a bound to ranges.
+// released with the last; there is a bound to ranges.
 func TestManyRanges(t *testing.T) {
 	r := newRig(t, nil)
 	r.command(6)
@@ -183,7 +183,7 @@ func TestManyRanges(t *testing.T) {
 }
 
 // TestUnmapWaits: when an unmap is over nothing is written there any more,
-// while copies go on all the time.
+// while copies run all the time.
 func TestUnmapWaits(t *testing.T) {
 	r := newRig(t, nil)
 	r.command(6)
@@ -219,9 +219,9 @@ func TestInterrupts(t *testing.T) {
 	v0, v1 := r.vector(0), r.vector(1)
 	bus.RingHost(0)
 	r.silent(v0)
-	r.command(6) // the one that waited for bus mastering goes now
+	r.command(6) // the one that waited for bus mastering is sent now
 	require.EqualValues(t, 1, r.fired(v0))
-	bus.RingHost(5) // with one vector everything goes there
+	bus.RingHost(5) // with one vector each interrupt has that one
 	require.EqualValues(t, 1, r.fired(v0))
 	r.setReg(pci.RegVectors, 3)
 	bus.RingHost(0)

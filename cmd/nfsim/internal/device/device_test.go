@@ -90,7 +90,7 @@ func TestRegisterWidth(t *testing.T) {
 	}
 }
 
-// TestEpochs goes through the state diagram of the specification.
+// TestEpochs follows the state diagram of the specification.
 func TestEpochs(t *testing.T) {
 	r := newRig(t, nil)
 	state := func(want uint32) {
@@ -136,7 +136,7 @@ func TestEpochs(t *testing.T) {
 	require.EqualValues(t, 4, r.dev.Epochs())
 }
 
-// TestRefusedShapes: the old epoch is over, nothing comes after it, and the next
+// TestRefusedShapes: the old epoch is over, none follows it, and the next
 // RESET may be better.
 func TestRefusedShapes(t *testing.T) {
 	r := newRig(t, nil)
@@ -225,7 +225,7 @@ func TestWatchdog(t *testing.T) {
 }
 
 // TestVanish: registers read as ones and take nothing, until the client has
-// gone.
+// disconnected.
 func TestVanish(t *testing.T) {
 	r := newRig(t, nil)
 	r.boot()

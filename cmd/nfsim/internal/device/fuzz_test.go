@@ -47,7 +47,7 @@ func (in *input) register() uint64 {
 }
 
 // FuzzDevice makes sound and unsound calls of a client on a device with a
-// firmware behind it: each is answered, epochs come and go, and in the end
+// firmware behind it: each is answered, epochs begin and end, and in the end
 // nothing is left.
 func FuzzDevice(f *testing.F) {
 	for _, seed := range [][]byte{

@@ -25,7 +25,7 @@ type ownRings struct {
 	took uint64 // of its d2h
 }
 
-// there is where the host's memory lies on the bus.
+// there is the address of the host's memory on the bus.
 const there = 0x100000
 
 // newOwnRings boots a device that writes in the host's memory, and shakes hands.
@@ -143,7 +143,7 @@ func (h *ownRings) mute(faults uint32) {
 	h.publish(wire.TypeDirect, 1, [7]uint64{uint64(wire.ControlMemory) | 1<<32, uint64(abi.EMEM)})
 	h.setReg(pci.RegDoorbell, 1)
 	beat := h.dev.Bus().Stats().BytesWritten
-	for range 5 { // intervals of the heartbeat, of which none comes
+	for range 5 { // intervals of the heartbeat, in which none arrives
 		time.Sleep(10 * time.Millisecond)
 	}
 	require.Zero(h.t, bytes.Count(h.mem, []byte{0})-len(h.mem))

@@ -107,7 +107,7 @@ func (r *rig) command(v uint16) {
 	require.NoError(r.t, r.Write(vfiouser.RegionConfig, 4, vfioclient.Words(v)))
 }
 
-// until waits for something that must come.
+// until waits for something that must happen.
 func (r *rig) until(what string, cond func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(100 * time.Microsecond) {

@@ -39,7 +39,7 @@ const anyKind = "*"
 // offers are what a host says that a device may lose.
 var offers = []wire.Type{wire.TypeDirect, wire.TypeIndBegin, wire.TypeIndList}
 
-// kinds lists what can go wrong.
+// kinds lists the faults.
 var kinds = append(catalogued(), []kind{
 	{name: "random", help: "any of the above", wrong: anyKind},
 	{name: "flip", help: "from then on slots and the area page change while the host reads them", control: true},

@@ -53,7 +53,7 @@ type host struct {
 	pidfd  *os.File
 	epoch  uint32
 	user   *user // its memory is counted there, too
-	own    bool  // it runs as root, or as this process, and came through no share
+	own    bool  // it runs as root, or as this process, and connected through no share
 	part   firmware.Part
 	uid    uint64 // whose it is, from 1 up
 	mapped uint64 // bytes

@@ -246,7 +246,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestGoneBeforeTheAnswer: a client that goes before it has its answer leaves nothing.
+// TestGoneBeforeTheAnswer: a client that closes before it has its answer leaves nothing.
 func TestGoneBeforeTheAnswer(t *testing.T) {
 	path := share(t, 2)
 	require.Equal(t, abi.OK, hello(t, dial(t, path))) // what comes with the first is there
@@ -325,7 +325,7 @@ func TestUserIsBounded(t *testing.T) {
 	ended(t, mallory)
 	require.NoError(t, grant(too, 8*mib, 4*mib), "what died gave it back as well")
 
-	for range 5 { // root has what is left, and hears of the device's bound
+	for range 5 { // root has what is left, and is refused by the device's bound
 		require.NoError(t, take(as(0)))
 	}
 	require.ErrorContains(t, take(as(0)), "no place for another client")
@@ -376,7 +376,7 @@ func TestSilenceIsBounded(t *testing.T) {
 }
 
 // TestNoFabric: what only a node knows is refused by a device that is none, and the connection
-// goes on; what is no request ends it.
+// stays open; what is no request ends it.
 func TestNoFabric(t *testing.T) {
 	c := dial(t, share(t, 1))
 	require.Equal(t, abi.OK, hello(t, c))

@@ -27,7 +27,7 @@ type user struct {
 	windows, windowBytes uint64
 }
 
-// origin is where a connection comes from.
+// origin is the source of a connection.
 type origin struct {
 	peer  fdpass.Peer
 	owner string       // the name under which it is counted
@@ -45,7 +45,7 @@ type silent struct {
 // client may run programs as this process, which it could do anyhow.
 func isOwn(p fdpass.Peer) bool { return p.UID == 0 || int(p.UID) == os.Geteuid() }
 
-// originOf returns where a client of a peer comes from; nil: through no share.
+// originOf returns the source of a peer's client; nil: through no share.
 func (s *Server) originOf(p fdpass.Peer, sh *deviceShare) origin {
 	if sh != nil {
 		return origin{peer: p, owner: sh.name, share: sh}

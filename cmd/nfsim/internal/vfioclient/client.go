@@ -88,7 +88,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// receive takes replies and DMA requests until the server has gone.
+// receive takes replies and DMA requests until the server has closed.
 func (c *Client) receive() {
 	for {
 		r, err := Read(c.conn)
@@ -143,7 +143,7 @@ func (c *Client) serve(r Reply) {
 	if err != nil {
 		h.Flags, h.Errno, payload = h.Flags|vfiouser.FlagError, uint32(syscall.EFAULT), nil
 	}
-	_ = c.Send(h, payload, nil) // the server may be gone
+	_ = c.Send(h, payload, nil) // the server may have ended
 }
 
 func (c *Client) access(r Reply) ([]byte, error) {
@@ -161,7 +161,7 @@ func (c *Client) access(r Reply) ([]byte, error) {
 	return nil, syscall.EINVAL
 }
 
-// Send writes one message as it is told; Size is filled in.
+// Send writes one message as it is given; Size is filled in.
 func (c *Client) Send(h vfiouser.Header, payload []byte, files []int) error {
 	h.Size = uint32(vfiouser.HeaderSize + len(payload))
 	b := make([]byte, vfiouser.HeaderSize, h.Size)
@@ -176,8 +176,8 @@ func (c *Client) SendRaw(b []byte, files []int) error {
 	return fdpass.Send(c.conn, b, files...)
 }
 
-// Expect reserves an id and returns where its reply will come; the channel is
-// closed if the server goes.
+// Expect reserves an id and returns a channel for its reply, which is
+// closed if the server closes the connection.
 func (c *Client) Expect() (id uint16, reply <-chan Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

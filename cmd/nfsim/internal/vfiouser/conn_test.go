@@ -87,8 +87,8 @@ func TestNothingBeforeVersion(t *testing.T) {
 	require.Empty(t, r.dev.heard())
 }
 
-// TestCommands: what a good client asks, what the device hears of it and what
-// comes back.
+// TestCommands: the requests of a good client, the calls that the device gets, and the
+// replies.
 func TestCommands(t *testing.T) {
 	r := greeted(t)
 	ask := func(cmd Command, payload []byte, files ...int) []byte {
@@ -145,7 +145,7 @@ func TestCommands(t *testing.T) {
 }
 
 // TestRefusals: each message is wrong in one thing. It is answered with an
-// errno, the device hears nothing, and the connection goes on.
+// errno, the device gets no call, and the connection stays open.
 func TestRefusals(t *testing.T) {
 	r := greeted(t)
 	fds := files(t, 4)
@@ -245,7 +245,7 @@ func TestFlags(t *testing.T) {
 		got := <-reply
 		require.Equal(t, uint32(syscall.EINVAL), got.Errno, "flags %#x", flags)
 	}
-	// A reply that nobody waits for is no command: nothing comes back.
+	// A reply that nobody waits for is no command: it has no reply.
 	require.NoError(t, r.Send(Header{ID: 7, Command: DMARead, Flags: FlagReply}, nil, nil))
 	require.NoError(t, r.Reset())
 	require.Equal(t, []string{"reset"}, r.dev.heard())
@@ -310,7 +310,7 @@ func TestBadSize(t *testing.T) {
 	}
 }
 
-// TestPieces: a message may come byte by byte, its descriptors with any of them.
+// TestPieces: a message may arrive byte by byte, its descriptors with any of them.
 func TestPieces(t *testing.T) {
 	for _, at := range []int{0, 3, HeaderSize, HeaderSize + 1, HeaderSize + 31} {
 		r := greeted(t)
@@ -356,7 +356,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestRegionFile: the file of a region that may be mapped comes with its info.
+// TestRegionFile: the info of a region that may be mapped has its file with it.
 func TestRegionFile(t *testing.T) {
 	fds := files(t, 1)
 	dev := newMemory()

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a Device that is nothing but memory, and notes what it is told.
+// memory is a Device that is nothing but memory, and notes its calls.
 type memory struct {
 	mu      sync.Mutex
 	regions map[int][]byte

@@ -10,8 +10,8 @@ import (
 // Command is what a message asks for.
 type Command uint16
 
-// Commands of the protocol. DMARead and DMAWrite go from the server to the
-// client, all others from the client to the server.
+// Commands of the protocol. The server sends DMARead and DMAWrite to the
+// client. The client sends all others to the server.
 const (
 	Version         Command = 1
 	DMAMap          Command = 2
