@@ -127,7 +127,7 @@ func (p *hostPair) gives(ctx context.Context, ch bridge.Channel, msg []byte) <-c
 	return done
 }
 
-// hostMessages: messages of both directions come in order, once, at the same time.
+// hostMessages: messages of both directions arrive in order, once, at the same time.
 func hostMessages(p *hostPair) {
 	const messages = 500
 	near, far := p.channel()
@@ -203,7 +203,7 @@ func hostCancel(p *hostPair) {
 }
 
 // takesInHaste receives by calls that give up after at most so many microseconds, until an empty
-// message comes; then the words of those before it are there.
+// message arrives; then the words of those before it are there.
 func (p *hostPair) takesInHaste(far bridge.Channel, most int) <-chan []int {
 	taken := make(chan []int)
 	go func() {
@@ -396,7 +396,7 @@ func hostListenerCloses(p *hostPair) {
 	require.NoError(p, <-waits)
 }
 
-// hostGoes: a host that goes closes its channels for the other.
+// hostGoes: a host that closes closes its channels for the other.
 func hostGoes(p *hostPair) {
 	if p.connects == p.listens {
 		return // it takes both ends with it

@@ -58,7 +58,7 @@ func (p *hostPair) hands(r bridge.Region, from, to bridge.Channel) bridge.Region
 	go func() {
 		err := sendRegion(ctx, from, r)
 		if err != nil {
-			cancel() // nothing comes
+			cancel() // nothing is sent
 		}
 		done <- err
 	}()
@@ -68,7 +68,7 @@ func (p *hostPair) hands(r bridge.Region, from, to bridge.Channel) bridge.Region
 	return got
 }
 
-// hostGive: memory goes to and fro with its bytes, is as good as any for transfers, and the old region
+// hostGive: memory is given to and fro with its bytes, is as good as any for transfers, and the old region
 // is of no use.
 func hostGive(p *hostPair) {
 	if !p.givesMemory() {
@@ -100,7 +100,7 @@ func hostGive(p *hostPair) {
 	p.closes(near, far)
 }
 
-// hostGiveRefused: what does not go stays, and works.
+// hostGiveRefused: what is not given stays, and works.
 func hostGiveRefused(p *hostPair) {
 	if !p.givesMemory() {
 		return
@@ -242,7 +242,7 @@ func (p *hostPair) handsOrNot(random *rand.Rand, r bridge.Region, from, to bridg
 	}
 }
 
-// hostGiveGoes: memory goes with the host that has it, and with no other.
+// hostGiveGoes: memory ends with the host that has it, and with no other.
 func hostGiveGoes(p *hostPair) {
 	if !p.givesMemory() || p.connects == p.listens {
 		return

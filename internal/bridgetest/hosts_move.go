@@ -22,7 +22,7 @@ func (p *hostPair) moves(end, from, to bridge.Channel) bridge.Channel {
 	go func() {
 		err := from.(bridge.Mover).SendChannel(ctx, end)
 		if err != nil {
-			cancel() // nothing comes
+			cancel() // nothing is sent
 		}
 		done <- err
 	}()
@@ -85,7 +85,7 @@ func (p *hostPair) closes(all ...bridge.Channel) {
 	}
 }
 
-// hostMoveHalf: a half that is closed is closed where the end goes.
+// hostMoveHalf: a half that is closed is closed where the end is received.
 func hostMoveHalf(p *hostPair) {
 	near, far := p.channel()
 	a, b := p.channel()
@@ -278,7 +278,7 @@ func (p *hostPair) takesNext(ctx context.Context, ch bridge.Channel, taken []int
 	return append(taken, int(binary.LittleEndian.Uint64(buf)))
 }
 
-// hostMoveGoes: an end is not its former host's, and goes with the one that has it.
+// hostMoveGoes: an end is not its former host's, and closes with the one that has it.
 func hostMoveGoes(p *hostPair) {
 	if p.connects == p.listens {
 		return // it takes all ends with it

@@ -80,7 +80,7 @@ func (e *Env) token(wake <-chan struct{}) {
 	<-wake
 }
 
-// armH2D: a token comes when the target waits, not before.
+// armH2D: a token is sent when the target waits, not before.
 func armH2D(e *Env) {
 	dev := e.device("")
 	ports := e.Ports(dev, "gate", 2)
@@ -109,7 +109,7 @@ func drainTokens(wake chan struct{}) {
 	}
 }
 
-// armD2H: a token comes when something is offered, at once if it is already.
+// armD2H: a token is sent when something is offered, at once if it is already.
 func armD2H(e *Env) {
 	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	wake := make(chan struct{}, 1)
@@ -162,7 +162,7 @@ func disarm(e *Env) {
 	require.Empty(e, wake)
 }
 
-// next: Next tells the kind and the size of what is offered and takes nothing.
+// next: Next returns the kind and the size of what is offered and takes nothing.
 func next(e *Env) {
 	ch := e.Ports(e.device(""), "loopback", 1)[0]
 	e.send(ch, []byte("seven b"))

@@ -19,13 +19,13 @@ var errTooMany = fmt.Errorf("more than %d descriptors: %w", Max, syscall.EINVAL)
 // none is lost without a trace.
 var maxControl = syscall.CmsgSpace(253 * 4)
 
-// Set is the descriptors that came with one message. No child inherits them.
+// Set is the descriptors of one message. No child inherits them.
 type Set struct {
 	Files []int // closed by Close
 	Bad   error // why the message cannot be handled: of its descriptors, at first
 }
 
-// Close closes the descriptors that came with a message.
+// Close closes the descriptors of a message.
 func (s *Set) Close() {
 	for _, f := range s.Files {
 		_ = syscall.Close(f) // nothing was written to it
@@ -82,7 +82,7 @@ func Receive(c *net.UnixConn, p []byte) (int, Set, error) {
 	return n, s, err
 }
 
-// Reader reads a stream. Descriptors may come with any byte of the message
+// Reader reads a stream. Descriptors may be passed with any byte of the message
 // they belong to.
 type Reader struct {
 	conn    *net.UnixConn
@@ -94,7 +94,7 @@ func NewReader(c *net.UnixConn) *Reader {
 	return &Reader{conn: c, control: make([]byte, maxControl)}
 }
 
-// read reads once, and adds the descriptors that come to a set.
+// read reads once, and adds the received descriptors to a set.
 func (r *Reader) read(p []byte, to *Set) (int, error) {
 	n, control, flags, _, err := r.conn.ReadMsgUnix(p, r.control)
 	to.collect(r.control[:max(0, control)], flags)
@@ -104,7 +104,7 @@ func (r *Reader) read(p []byte, to *Set) (int, error) {
 	return n, err
 }
 
-// Fill reads all of p for a message and adds the descriptors that come with it
+// Fill reads all of p for a message and adds its descriptors
 // to its set. io.EOF: the other side has ended before the first byte;
 // io.ErrUnexpectedEOF: after it.
 func (r *Reader) Fill(p []byte, to *Set) error {

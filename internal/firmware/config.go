@@ -35,7 +35,7 @@ type Config struct {
 	Bus *Bus
 	// Epoch of the first start; 0: 1. Each start after it has a higher one.
 	Epoch uint32
-	// Shared is a device whose hosts come by Attach, so many at a time; each sees
+	// Shared is a device whose hosts call Attach, so many at a time; each sees
 	// the shape above. 0: it has one, which is this process or behind the bus.
 	Shared int
 }
@@ -99,7 +99,7 @@ func (c *Config) durations() []option[time.Duration] {
 	}
 }
 
-// option is where the value of an option goes, and what it may be.
+// option is the field of an option, and the values that it may have.
 type option[T int | uint64 | time.Duration] struct {
 	name   string
 	to     *T

@@ -206,9 +206,9 @@ func (m *Mesh) View(node int) []abi.Diagnostic {
 	return out
 }
 
-// Route returns the way on of a packet that came to a node by a link, negative: it
+// Route returns the next link of a packet that arrived at a node by a link, negative: it
 // is of that node. Detour: it has left dimension order, before or there. False:
-// there is no way, or it is where it is to go.
+// there is no route, or it has arrived.
 func (m *Mesh) Route(node, from, to, cameBy int, detour bool) (link int, detours, ok bool) {
 	by, vc := C.uint32_t(C.NFC_LINKS), C.uint32_t(C.NFC_VC_FIRST)
 	if cameBy >= 0 {
@@ -226,8 +226,8 @@ func (m *Mesh) Join(node, link int, joined bool) {
 	C.nfc_mesh_join(m.m, C.uint32_t(node), C.uint32_t(link), C.bool(joined))
 }
 
-// Outgoing returns words that go to a node that is not here, as bytes, whole words of 16:
-// they stay there until Sent says that so many bytes went. One goroutine at a time.
+// Outgoing returns words for a node that is not here, as bytes, whole words of 16:
+// they stay there until Sent says that so many bytes were sent. One goroutine at a time.
 func (m *Mesh) Outgoing(node, link int) []byte {
 	var n C.uint32_t
 	word := C.nfc_mesh_outgoing(m.m, C.uint32_t(node), C.uint32_t(link), &n)
@@ -239,8 +239,8 @@ func (m *Mesh) Sent(node, link, n int) {
 	C.nfc_mesh_sent(m.m, C.uint32_t(node), C.uint32_t(link), C.uint32_t(n/wordSize))
 }
 
-// Incoming returns where bytes that come from there may be written, room for whole words:
-// it is the caller's until Came says how many came. One goroutine at a time.
+// Incoming returns where bytes from there may be written, room for whole words:
+// it is the caller's until Came says how many were. One goroutine at a time.
 func (m *Mesh) Incoming(node, link int) []byte {
 	var n C.uint32_t
 	word := C.nfc_mesh_incoming(m.m, C.uint32_t(node), C.uint32_t(link), &n)
@@ -253,7 +253,7 @@ func (m *Mesh) Came(node, link, n int) {
 }
 
 // Event returns the eventfd of a link to a node that is not here: readable when
-// there may be words to go out, or room for some that come. It stays the mesh's.
+// there may be words to send, or room for some to receive. It stays the mesh's.
 func (m *Mesh) Event(node, link int) int {
 	return int(C.nfc_mesh_event(m.m, C.uint32_t(node), C.uint32_t(link)))
 }

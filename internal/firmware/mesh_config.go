@@ -32,7 +32,7 @@ type MeshConfig struct {
 	Spin    time.Duration
 	Whole   bool // payloads are checked word by word, not their first alone
 
-	Ask time.Duration // a put or get without an answer goes again; 0: 10 ms
+	Ask time.Duration // a put or get without an answer is sent again; 0: 10 ms
 
 	Classic                       bool // flow control of the report
 	Depth, Buffer, Period, Window int  // words
@@ -81,7 +81,7 @@ type MeshFaults struct {
 // MeshState is what a node counted.
 type MeshState struct {
 	Alive                bool
-	Sent, Came, Bytes    uint64 // packets of loads, and payload of those that came
+	Sent, Came, Bytes    uint64 // packets of loads, and payload of those that arrived
 	Changed, Doubled     uint64
 	Refused, Unreachable uint64 // without a way from the start, and on the way
 	Forwarded, Detours   uint64
@@ -96,7 +96,7 @@ type MeshAccesses struct {
 	Done, Failed, Bytes uint64 // of those
 	Repeated            uint64 // requests sent again
 	Served, Denied      uint64 // requests of others
-	Doubles, Stale      uint64 // requests that came again, before and after their end
+	Doubles, Stale      uint64 // requests that were repeated, before and after their end
 	Malformed, Crowded  uint64 // requests dropped
 	Windows             uint64 // of its memory, that there are
 	WindowBytes         uint64 // of those

@@ -51,7 +51,7 @@ type Device struct {
 
 	mu       sync.Mutex // guards what follows
 	channels map[*Channel]struct{}
-	retired  bridge.ChannelStats // of channels that are gone
+	retired  bridge.ChannelStats // of closed channels
 
 	out     atomic.Bool                              // fault or loss was said
 	blocked atomic.Int64                             // calls that wait now
@@ -107,7 +107,7 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 	return d, nil
 }
 
-// setup asks for records, and has every read of a completion look for what comes for so long before it
+// setup asks for records, and has every read of a completion look for a record for so long before it
 // finds nothing.
 func (d *Device) setup(wait time.Duration) error {
 	s := uapi.Setup{
@@ -120,7 +120,7 @@ func (d *Device) setup(wait time.Duration) error {
 	return nil
 }
 
-// reap takes the completions as they come.
+// reap takes the completions as they arrive.
 func (d *Device) reap() {
 	batch := make([]uapi.Record, 64)
 	for {
@@ -228,7 +228,7 @@ func (d *Device) readInfo() error {
 // file may make as well.
 func (d *Device) Info() bridge.Info {
 	if d.gate.enter() == 0 {
-		_ = d.readInfo() // a device that is gone stays what it was
+		_ = d.readInfo() // a removed device stays what it was
 		d.gate.leave()
 	}
 	return *d.info.Load()
@@ -270,7 +270,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 }
 
 // call makes one operation that belongs to no channel: fill completes it, and
-// take reads what came of it.
+// take reads its result.
 func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take func(*op) error) error {
 	if err := d.begin(ctx); err != nil {
 		return err
@@ -386,7 +386,7 @@ func (d *Device) Close() error {
 		return d.closeErr
 	}
 	d.closed = true
-	_ = d.readHealth(&d.final) // a device that is gone has none
+	_ = d.readHealth(&d.final) // a removed device has none
 	d.gate.shut(shutDevice)
 	close(d.ending)
 	_ = d.gate.wait(background)

@@ -13,12 +13,12 @@ import (
 	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
-// op is one operation, and the place where its completion comes to. It is used
+// op is one operation, and the place of its completion. It is used
 // again, and what it holds is allocated once.
 type op struct {
 	index  uint32 // in the table, for ever
 	use    uint32 // counts uses: a completion of an older one is none of ours
-	flying bool   // the completion is still to come; guarded by the table
+	flying bool   // the completion is pending; guarded by the table
 	late   bool   // nobody reads completions any more: it must not be submitted
 	id     uint64 // the module's for this use, 0 before it took it; guarded by the table
 
@@ -30,7 +30,7 @@ type op struct {
 
 	done   chan struct{}                // takes one token when got is there
 	record atomic.Pointer[stamp.Record] // of the call, nil if nobody measures it
-	arm    *half                        // not nil: nobody waits, the half is told
+	arm    *half                        // not nil: nobody waits, the half is notified
 	place  *place                       // of an ARM among the senders
 
 	region *region.Region // holds the memory that the module may use …
@@ -153,7 +153,7 @@ func (t *table) id(userData uint64) uint64 {
 	return 0
 }
 
-// landAll returns every op that waits. Those to come are late.
+// landAll returns every op that waits. Later ones are late.
 func (t *table) landAll() []*op {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (o *op) heldID() uint64 {
 	return o.got.ID
 }
 
-// driven tells the record of the call when the module did what.
+// driven writes the times of the module's steps to the record of the call.
 func (o *op) driven(r *stamp.Record, d abi.Direction) {
 	s := &o.stamps
 	r.Driven(d, o.transfers(), &stamp.Driver{

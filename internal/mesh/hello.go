@@ -132,7 +132,7 @@ func readHello(r io.Reader) (h hello, err error) {
 	return h, nil
 }
 
-// fits checks a hello against this mesh and the certificate that came with it.
+// fits checks a hello against this mesh and its certificate.
 func (m *Mesh) fits(h hello, id *Identity, shown tls.ConnectionState) error {
 	if err := m.terms().differ(h.terms); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err 
 	return h, conn.SetDeadline(time.Time{})
 }
 
-// lingerTime is how long an end that refuses the other waits until that has heard why.
+// lingerTime is how long an end that refuses the other waits until that has read why.
 const lingerTime = time.Second
 
 // meet says hello over a connection that both ends were given, so that neither answers the
@@ -294,7 +294,7 @@ func (h hello) meets(its hello) error {
 	return nil
 }
 
-// linger waits until the other end of a connection that is refused has heard of this one: what
+// linger waits until the other end of a connection that is refused has read this one's hello: what
 // it says is read, since its hello may be longer, and unread words would take ours along.
 func linger(conn net.Conn, said <-chan error) {
 	_ = conn.SetDeadline(time.Now().Add(lingerTime))

@@ -51,12 +51,12 @@ type Peer interface {
 	// Handshake returns what the other end showed, which the configuration took, and the
 	// stream in order that the connection begins with.
 	Handshake(ctx context.Context) (Opening, tls.ConnectionState, error)
-	// Medium is what it goes over.
+	// Medium carries it.
 	Medium() bridge.FabricMedium
 	RemoteAddr() net.Addr
 }
 
-// Opening is what both ends say before words go.
+// Opening is what both ends say before words are sent.
 type Opening interface {
 	io.ReadWriter
 	SetDeadline(time.Time) error
@@ -73,7 +73,7 @@ type Acceptor interface {
 }
 
 // Listener makes an acceptor whose peers show certificates that config takes. Those that
-// are refused before Accept returns them go to refused.
+// are refused before Accept returns them are passed to refused.
 type Listener func(config *tls.Config, refused func(error)) (Acceptor, error)
 
 // ErrPeer means that a peer is not who it should be, or does not fit.
@@ -167,7 +167,7 @@ func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Ide
 }
 
 // Keep dials again whenever a connection ends, until ctx does or the mesh is closed.
-// report, which may be nil, is told why each ended.
+// report, which may be nil, gets the reason why each ended.
 func (m *Mesh) Keep(ctx context.Context, address string, node, link int, id *Identity, report func(error)) error {
 	wait := retryFirst
 	for {
@@ -202,7 +202,7 @@ func pauseAfter(lasted, wait time.Duration) time.Duration {
 
 // Serve accepts connections of neighbours until ctx ends, the mesh is closed or the
 // listener fails, closes it, and returns when all of them ended. report, which may be nil,
-// is told why each ended or was refused.
+// gets the reason why each ended or was refused.
 func (m *Mesh) Serve(ctx context.Context, listen Listener, id *Identity, report func(error)) error {
 	if report == nil {
 		report = func(error) {}
@@ -242,7 +242,7 @@ func (m *Mesh) Serve(ctx context.Context, listen Listener, id *Identity, report 
 // opens many and says nothing keeps no neighbour out.
 type handshakes struct {
 	mu    sync.Mutex
-	peers []Peer // in the order of their coming
+	peers []Peer // in the order of their arrival
 }
 
 func (h *handshakes) begin(p Peer) {

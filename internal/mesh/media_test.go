@@ -107,8 +107,8 @@ func (w *two) settle(t *testing.T, want func(int, []abi.Diagnostic) bool) {
 	require.NoError(t, w.far.Settle(t.Context(), want))
 }
 
-// TestBetweenProcesses: packets go over TLS and none is lost, doubled or changed; a
-// connection that ends comes back.
+// TestBetweenProcesses: packets are sent over TLS and none is lost, doubled or changed; a
+// connection that ends is dialled again.
 func TestBetweenProcesses(t *testing.T) {
 	w := newTwo(t)
 	w.connect()
@@ -179,7 +179,7 @@ func TestSilentConnections(t *testing.T) {
 	w.settle(t, Well)
 }
 
-// TestSilentConnectionsGiveWay: a neighbour that did not hang up, and comes again, has its links; one
+// TestSilentConnectionsGiveWay: a neighbour that did not hang up, and connects again, has its links; one
 // that speaks keeps them.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	w := newTwo(t)
@@ -285,7 +285,7 @@ func TestPeersThatDoNotFit(t *testing.T) {
 	w.settle(t, Well)
 }
 
-// TestTwoOfOneName: the second process is told why it gets no link, and the first one keeps it.
+// TestTwoOfOneName: the second process learns why it gets no link, and the first one keeps it.
 func TestTwoOfOneName(t *testing.T) {
 	w := newTwo(t)
 	w.connect()
@@ -382,13 +382,13 @@ func TestGarbage(t *testing.T) {
 	w.settle(t, Well)
 }
 
-// recorder keeps what came by a connection, and brings it again on demand.
+// recorder keeps the bytes of a connection, and repeats them on demand.
 type recorder struct {
 	net.Conn
 	mu      sync.Mutex
-	opening int // bytes that come before words
+	opening int // bytes before words
 	kept    []byte
-	again   []byte // comes before what comes next
+	again   []byte // read before the next bytes
 	part    int    // bytes of a word that were not read yet
 }
 
@@ -411,21 +411,21 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// replay has words come again.
+// replay repeats words.
 func (r *recorder) replay(words []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.again = words
 }
 
-// words are those that came whole.
+// words are those that arrived whole.
 func (r *recorder) words() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.kept[:len(r.kept)/wordBytes*wordBytes])
 }
 
-// TestReplayedWords: words that were right once are no packets when they come again, and take
+// TestReplayedWords: words that were right once are no packets when they are repeated, and take
 // nothing else along.
 func TestReplayedWords(t *testing.T) {
 	w := newTwo(t)
@@ -451,7 +451,7 @@ func TestReplayedWords(t *testing.T) {
 }
 
 // TestWiresThatAreFull: both ends of a connection wait for room and for words all the
-// time, and for each other; all packets come.
+// time, and for each other; all packets arrive.
 func TestWiresThatAreFull(t *testing.T) {
 	var ends [2]*Mesh
 	conns := [2]net.Conn{}

@@ -28,8 +28,8 @@ const wordBytes = 16
 
 // A connection has a flow control of its own, and its round trips are those of threads
 // that have to be woken: the shortest of them says nothing of what may be under way, a
-// packet whose ack is late was not lost, and each credit costs some wake-ups: a stream's go
-// out with each quarter of a FIFO, before their time.
+// packet whose ack is late was not lost, and each credit costs some wake-ups: a stream's are
+// sent with each quarter of a FIFO, before their time.
 const (
 	connectedWords  = 16384 // of FIFOs, buffer and window
 	connectedRetry  = 20 * time.Millisecond
@@ -37,7 +37,7 @@ const (
 )
 
 // A connection without words ends, though its medium is well: each end of a link shows itself
-// with each heartbeat, so nothing comes through any more, or nobody is there.
+// with each heartbeat, so nothing arrives any more, or nobody is there.
 const (
 	silencesMost = 4               // that would lose a link
 	silentLeast  = 3 * time.Second // and no less
@@ -46,7 +46,7 @@ const (
 // errSilent means that a connection had no words for too long.
 var errSilent = errors.New("the neighbour said nothing")
 
-// errReplaced means that a connection gave way, as it had no words and another one came.
+// errReplaced means that a connection gave way, as it had no words and another one was made.
 var errReplaced = errors.New("the neighbour came by another connection")
 
 const (
@@ -57,7 +57,7 @@ const (
 )
 
 // OverConnections fills zero fields of a configuration for a process that is one node,
-// whose links go to other processes. Its thread sleeps whenever it has nothing to do: who
+// whose links lead to other processes. Its thread sleeps whenever it has nothing to do: who
 // moves words for it steps the node meanwhile.
 func OverConnections(c Config) Config {
 	c.Threads = cmp.Or(c.Threads, 1)
@@ -283,7 +283,7 @@ func (p *pump) send() error {
 
 // receive moves words from the connection to the link.
 func (p *pump) receive() error {
-	var begun [wordBytes]byte // of a word that did not come whole
+	var begun [wordBytes]byte // of a word that is not whole
 	held := 0
 	for {
 		place := p.f.Incoming(p.node, p.link)

@@ -36,7 +36,7 @@ type Torus interface {
 	// Open opens the device of a node, which is not the own one, and not open. One call at a
 	// time is made.
 	Open(ctx context.Context, n abi.Node) (bridge.Device, error)
-	// A Torus that has Leave is told before it closes: no call is to wait long for an answer any more.
+	// A Torus that has Leave is notified before it closes: no call is to wait long for an answer any more.
 
 	// End ends the fabric once all devices of other nodes are closed; no call follows.
 	End() error
@@ -153,7 +153,7 @@ func (f *fabric) reach(ctx context.Context, n abi.Node, shares int) (*farDevice,
 	return far.dev, nil
 }
 
-// visited is a device to whose processes a host comes from where it listens.
+// visited is a device to whose processes a host connects from where it listens.
 type visited interface {
 	ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come func(context.Context, abi.Node, bridge.Target, uint64) (bridge.Channel, error)) (bridge.Listener, error)
 	Come(ctx context.Context, listener bridge.Target, number uint64) (bridge.Channel, error)

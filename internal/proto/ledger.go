@@ -19,7 +19,7 @@ type Ledger struct {
 	Ready     bool   // more than list 0 may be sent
 	Aborting  bool   // ABORT was put
 
-	most  uint64 // lists that were ever sent, before REPEAT went back
+	most  uint64 // lists that were ever sent, also before a REPEAT
 	again uint64 // the list the device asked for last …
 	at    uint64 // … the bytes it had moved when it first did …
 	tries int    // … and how often in a row
@@ -94,8 +94,8 @@ func (l *Ledger) ack(a *wire.Ack) (Input, string) {
 	return l.unlessAborting(TakeProgress), ""
 }
 
-// repeat goes back to list k, which must be in flight. A list may be asked for again and again as
-// long as its bytes come.
+// repeat returns to list k, which must be in flight. A list may be asked for again and again as
+// long as its bytes arrive.
 func (l *Ledger) repeat(k uint64) (Input, string) {
 	if k >= l.Sent {
 		return TakeNonsense, "repeat of a list that was not sent"
@@ -126,7 +126,7 @@ func (l *Ledger) done(a *wire.Ack) (Input, string) {
 }
 
 // consumed checks that nothing is missing of what another host took: that one had the last word, so
-// that this one has no FIN to put, and no ABORT that would be heard.
+// that this one has no FIN to put, and no ABORT that would count.
 func (l *Ledger) consumed(a *wire.Ack) (Input, string) {
 	if l.Sent != l.Lists || a.Processed != l.Cut.Size || a.Outstanding != 0 {
 		return TakeNonsense, "consumed, but not all was moved"

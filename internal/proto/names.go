@@ -12,7 +12,7 @@ type State uint8
 // States of a half.
 const (
 	StateIdle      State = iota // no transaction is under way
-	StateOffered                // h2d: a message is at the device; d2h: an offer lies here
+	StateOffered                // h2d: a message is at the device; d2h: an offer waits here
 	StateAnswering              // d2h: the answer to the offer is still to be put
 	StateMoving                 // a transfer, according to its ledger; h2d: from its offer on
 	StateComplete               // a transfer: every byte moved, FIN is still to be put
@@ -35,12 +35,12 @@ const (
 	EventNone             Event = iota // nothing is to be done
 	EventStale                         // it is about something that is over: dropped and counted
 	EventFault                         // the device broke the protocol
-	EventDelivered                     // the message or eager transfer is where it was to go
+	EventDelivered                     // the message or eager transfer has arrived
 	EventRefused                       // … or is not, see the record's status
-	EventWithdrawn                     // the offer came back; d2h: what was posted
+	EventWithdrawn                     // the offer was returned; d2h: what was posted
 	EventReady                         // h2d: the target waits to read
 	EventOffer                         // d2h: something new is offered
-	EventRecalled                      // d2h: the offer is gone, WITHDRAWN is to be put
+	EventRecalled                      // d2h: the offer is withdrawn, WITHDRAWN is to be put
 	EventProgress                      // lists may be sent
 	EventRetriesExhausted              // one list was asked for too often: ABORT is to be put
 	EventDone                          // every byte moved: FIN is to be put

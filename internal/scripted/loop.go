@@ -11,7 +11,7 @@ import (
 type channel struct {
 	id       uint32
 	open     bool // the host subscribed
-	live     bool // the host knows it: offers may go
+	live     bool // the host knows it: offers may be put
 	gen      uint64
 	seen     uint64     // generation that the process last took something from
 	closed   uint32     // halves the host closed
@@ -33,9 +33,9 @@ type offer struct {
 	direct   bool
 	msg      []byte
 	deadline time.Time
-	early    *wire.Slot // list 0, if it came before the target
+	early    *wire.Slot // list 0, if it arrived before the target
 	active   bool
-	ready    bool       // the host was told to send the lists after the first
+	ready    bool       // the host was asked to send the lists after the first
 	eager    *wire.Slot // its pages, of one that is eager
 	move     move
 }
@@ -48,7 +48,7 @@ type move struct {
 	acked     uint32
 	done      bool
 	sum       bool // its lists ask for a checksum
-	repeat    bool // lists are dropped until the one asked for comes
+	repeat    bool // lists are dropped until the one asked for arrives
 }
 
 // verb is what a blocked process waits for.

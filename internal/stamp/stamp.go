@@ -20,11 +20,11 @@ const (
 	Submit                  // slots are put and the device rung, or the driver is called
 	Device                  // all that the device does, where no stamps say what
 	Pickup                  // until the device takes the offer from its ring
-	Target                  // until the other end comes
+	Target                  // until the other end takes part
 	DMA                     // bytes move
 	Completion              // until the host has the answer
 	Wakeup                  // until a caller that slept runs again
-	Return                  // memory is let go, the call is counted, the caller has its result
+	Return                  // memory is released, the call is counted, the caller has its result
 	Layers     int   = iota
 )
 
@@ -75,7 +75,7 @@ type Context struct {
 func (c *Context) Begin() {
 	r := &c.Record
 	r.waiting = false
-	r.answers(&r.wait) // what came late is about nobody
+	r.answers(&r.wait) // what was late is about nobody
 	r.laps, r.wait = [Layers]time.Duration{}, wait{}
 	r.start = meter.Now()
 	r.last = r.start
@@ -151,7 +151,7 @@ func (r *Record) Answered() {
 
 func (r *Record) answered() {
 	w := &r.wait
-	r.laps[Target] += time.Duration(w.seen - w.sent) // the offer of before came back
+	r.laps[Target] += time.Duration(w.seen - w.sent) // the earlier offer was returned
 	r.waiting = false
 	seen := r.answers(w)
 	now := meter.Now()

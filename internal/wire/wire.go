@@ -52,7 +52,7 @@ const (
 	TypeError          // both ways: refused or failed (Ack)
 	TypeHello          // area page: version and limits (Hello)
 	TypeHeartbeat      // area page: life sign (Heartbeat)
-	TypeOffer          // both ways: tell me when you wait to read (Note)
+	TypeOffer          // both ways: notify me when you wait to read (Note)
 	TypeReady          // both ways: it waits (Note)
 	TypeEager          // h2d: a transfer with its pages (Eager)
 	TypeCall           // h2d: a question of 0..PayloadSize bytes, see CallNow
@@ -255,8 +255,8 @@ type Begin struct {
 	_           [4]uint64
 }
 
-// Eager is the payload of a transfer that brings its pages: an offer to the device, or where the
-// bytes of a transfer to the host go.
+// Eager is the payload of a transfer that brings its pages: an offer to the device, or the place of the
+// bytes of a transfer to the host.
 type Eager struct {
 	_           structs.HostLayout
 	Transaction uint64
@@ -393,7 +393,7 @@ const (
 	// A: a ticket.
 	ControlTicket = 10
 	ControlVoid   = 11 // A: target, B: ticket; reply B: 1 if the end has moved
-	// ControlClaim has A: the target of the channel that a ticket came through, B: the ticket. The reply
+	// ControlClaim has A: the target of the channel that carried a ticket, B: the ticket. The reply
 	// has A: the target to open.
 	ControlClaim = 12
 )
@@ -402,7 +402,7 @@ const (
 const (
 	GuestsNone = 0
 	GuestsHere = 1 // of the same device
-	GuestsAll  = 2 // of other nodes as well, where it comes to
+	GuestsAll  = 2 // of other nodes as well, to which it connects
 )
 
 // AcceptProcess is ored with the target that a listener offers its host: a process

@@ -123,7 +123,7 @@ type Health struct {
 
 // Operations (enum nfcomms_opcode).
 const (
-	OpSubscribe  = 1  // Target; the handle comes in Channel
+	OpSubscribe  = 1  // Target; Channel returns the handle
 	OpClose      = 2  // Flags: halves
 	OpSend       = 3  // Length bytes of Payload
 	OpReceive    = 4  // at most Length bytes, into the completion's Payload
@@ -153,7 +153,7 @@ type Op struct {
 	Opcode    uint16
 	Flags     uint16
 	Channel   uint32 // handle
-	UserData  uint64 // comes back in the completion; may repeat
+	UserData  uint64 // the completion has it; may repeat
 	Address   uint64 // in the caller's memory
 	Length    uint64
 	TimeoutNS uint64 // OpSendInd: how long the target may stay unready; 0: for ever
@@ -321,7 +321,7 @@ type Setup struct {
 	Size           uint32
 	Flags          uint32
 	CompletionSize uint32 // of the records that are read
-	BusyPollUS     uint32 // how long a wait looks for what comes before it sleeps
+	BusyPollUS     uint32 // how long a wait looks for a record before it sleeps
 	Rsvd           [4]uint32
 }
 

@@ -89,7 +89,7 @@ type File struct {
 	lost      chan struct{}    // closed by a reset: nothing is held any more
 }
 
-// Open returns a new file. readable hears when completions are there to be taken and when
+// Open returns a new file. readable is called when completions are there to be taken and when
 // none is left, in order; it must neither block nor call the file.
 func (m *Module) Open(readable func(bool)) *File {
 	f := &File{
@@ -161,7 +161,7 @@ func (f *File) end() {
 	f.work.Wait()
 	f.endChannels() // what was subscribed meanwhile
 	for id := range f.processes {
-		_ = f.module.Device().Stop(context.Background(), id) // it may be gone, or all of the device
+		_ = f.module.Device().Stop(context.Background(), id) // it may have ended, or all of the device
 	}
 }
 
@@ -175,7 +175,7 @@ func (f *File) endChannels() {
 	}
 }
 
-// Ioctl makes one call, whose argument is the structure that goes with the number. It does
+// Ioctl makes one call, whose argument is the structure of the number. It does
 // not wait for the device, but for RESET. CALL is [File.Call].
 func (f *File) Ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 	switch number {

@@ -12,16 +12,16 @@ import (
 const (
 	// mergedMost are the bytes of datagrams that the kernel hands over as one.
 	mergedMost = 1 << 16
-	// controlMost are the bytes of what it says of them: size, ECN and the address they came to.
+	// controlMost are the bytes of what it says of them: size, ECN and the address they were sent to.
 	controlMost = 256
 )
 
-// merging is a UDP socket whose datagrams of one sender come together, as the kernel got them
+// merging is a UDP socket whose datagrams of one sender are read together, as the kernel got them
 // from its neighbour or its network card, and are parted here: docs/design/0080.
 type merging struct {
 	*net.UDPConn
 	buf     []byte
-	left    []byte // what came and was not handed out yet
+	left    []byte // received, and not handed out yet
 	size    int    // of each datagram but the last
 	control []byte // of all of them
 	oob     [controlMost]byte
@@ -83,7 +83,7 @@ func (s *merging) read() error {
 	return nil
 }
 
-// parted returns the size of datagrams that came as one of so many bytes, and what else was said
+// parted returns the size of datagrams that were read as one of so many bytes, and what else was said
 // of them.
 func parted(control []byte, bytes int) (size int, rest []byte) {
 	size = max(bytes, 1)

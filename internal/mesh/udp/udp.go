@@ -170,7 +170,7 @@ func Listen(socket net.PacketConn) mesh.Listener {
 	}
 }
 
-// resetKey is what a process that comes again tells by that a connection is over which it knows
+// resetKey is the key by which a restarted process ends a connection that it knows
 // nothing of (RFC 9000, 10.3): the same each time, as the key of its certificate is, and as secret.
 func resetKey(config *tls.Config) *quic.StatelessResetKey {
 	if len(config.Certificates) == 0 {
@@ -249,7 +249,7 @@ func (p *peer) Close() error { return p.conn.CloseWithError(0, "") }
 // errSilent means that a peer said nothing for silentAfter.
 var errSilent = fmt.Errorf("the neighbour said nothing for %v", silentAfter)
 
-// ended tells a connection that was closed from one that broke, and from a peer that was
+// ended distinguishes a connection that was closed from one that broke, and from a peer that was
 // refused or refuses.
 func ended(err error) error {
 	var closed *quic.ApplicationError
@@ -258,7 +258,7 @@ func ended(err error) error {
 	var refused *quic.TransportError
 	var version *quic.VersionNegotiationError
 	switch {
-	case errors.As(err, &closed), errors.As(err, &reset): // the second by a process that came again
+	case errors.As(err, &closed), errors.As(err, &reset): // the second by a process that was restarted
 		return io.EOF
 	case errors.As(err, &silent):
 		return errSilent

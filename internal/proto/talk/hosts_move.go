@@ -10,7 +10,7 @@ import (
 
 const (
 	hostsWindow = 4        // lists in flight, of the other programs as well
-	bounceBytes = 64 << 10 // that move at one go, at most
+	bounceBytes = 64 << 10 // that move at once, at most
 	kickBytes   = 32 << 10 // of lists that move before the island's next turn, at most
 	pieceBytes  = 16 << 10 // … of which so many move in a turn
 	listBytes   = wire.ListEntries * abi.PageSize
@@ -29,7 +29,7 @@ type hostsMove struct {
 	took     bool     // h2d: the other host took it
 }
 
-// batch is what moves at one go.
+// batch is what moves at once.
 type batch struct {
 	to           uint64 // bytes of the transfer that have moved with it; 0: none moves
 	pieces, work uint64 // of it, and those that were begun
@@ -52,7 +52,7 @@ func (t *hostsMove) finished() int {
 	return len(t.ends) - len(slices.DeleteFunc(slices.Clone(t.ends), func(end uint64) bool { return end <= t.moved }))
 }
 
-// due reports whether its host is to hear of progress.
+// due reports whether to report progress to its host.
 func (t *hostsMove) due() bool {
 	half := hostsWindow / 2
 	return t.moved < t.size && !t.eager && (t.finished()-t.acked >= half || t.moved-t.reported >= uint64(half*listBytes))
@@ -136,7 +136,7 @@ func (m *HostsModel) lists(e int, d abi.Direction, s *wire.Slot) {
 	t.ends = append(t.ends, t.received)
 }
 
-// across has the other end hear at once of a transfer that moves.
+// across notifies the other end at once of a transfer that moves.
 func (m *HostsModel) across(e int, d abi.Direction, r proto.ConnectionRow, found abi.Status) {
 	giver := e
 	if d == abi.D2H {
@@ -207,7 +207,7 @@ func (m *HostsModel) ends(e int, d abi.Direction) bool {
 	return m.end[e].half[d].Marks&proto.EndEnding != 0
 }
 
-// advance moves what is to move, or tells of it.
+// advance moves what is to move, or reports it.
 func (m *HostsModel) advance(e int, d abi.Direction) (accounted, busy bool) {
 	if d == abi.H2D {
 		return m.tells(e)
@@ -250,7 +250,7 @@ func (m *HostsModel) batchDone(e int) {
 	}
 }
 
-// progress has a host hear of it, if it is due.
+// progress reports it to a host, if that is due.
 func (m *HostsModel) progress(e int, d abi.Direction) {
 	t := &m.end[e].move[d]
 	if t.due() && m.follow(e, d, proto.EngineMoved, 0) {
@@ -258,7 +258,7 @@ func (m *HostsModel) progress(e int, d abi.Direction) {
 	}
 }
 
-// tells has the giving host hear of what moves.
+// tells reports to the giving host what moves.
 func (m *HostsModel) tells(e int) (over, busy bool) {
 	t := &m.end[e].move[abi.H2D]
 	if m.paired[e] && m.until[e] == late {
@@ -345,7 +345,7 @@ func (m *HostsModel) run() {
 	}
 }
 
-// stops ends what moves at an end whose other end is gone, and reports whether something does.
+// stops ends what moves at an end whose other end has closed, and reports whether something does.
 func (m *HostsModel) stops(e int) (moves bool) {
 	for d, h := range m.end[e].half {
 		if h.State == proto.DeviceMoving {
