@@ -136,6 +136,11 @@ func hostGiveRefused(p *hostPair) {
 	require.ErrorIs(p, sendRegion(p.Ctx(), near, r), bridge.ErrBusy)
 	p.takesInd(far, body(1, 10_000))
 	require.NoError(p, <-done)
+	into := Call("ReceiveInd", func() error { return near.ReceiveInd(p.Ctx(), r.Bytes()) })
+	p.UntilBlocked(p.connects, 1)
+	require.ErrorIs(p, sendRegion(p.Ctx(), near, r), bridge.ErrBusy)
+	require.NoError(p, far.SendInd(p.Ctx(), body(1, 10_000)))
+	require.NoError(p, p.Wait(into))
 
 	p.closes(far)
 	require.ErrorIs(p, sendRegion(p.Ctx(), near, r), bridge.ErrClosed)

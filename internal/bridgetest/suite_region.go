@@ -17,6 +17,7 @@ var regionCases = []testCase{
 	{"region/in-use", regionInUse},
 	{"region/reset", regionReset},
 	{"region/device-close", regionDeviceClose},
+	{"region/stays", regionStays},
 }
 
 // region is what a call of Alloc or Register must give.
@@ -171,4 +172,28 @@ func regionDeviceClose(e *Env) {
 	require.ErrorIs(e, err, bridge.ErrClosed)
 	e.registered(dev, 0, 0)
 	mem[0], mem[999] = 1, 1 // the caller's alone
+}
+
+// regionStays: a channel to a process carries neither memory nor ends, whatever the device has. The error
+// says so, and both stay.
+func regionStays(e *Env) {
+	dev := e.device("")
+	ports := e.Ports(dev, "loopback", 2)
+	m, ok := ports[0].(bridge.Mover)
+	if !ok {
+		return // package nfcomms says so
+	}
+	own, other := e.region(dev.Register(make([]byte, 100))), e.region(dev.Alloc(100))
+	for _, r := range []bridge.Region{own, other, nil} {
+		require.ErrorIs(e, m.SendRegion(e.Ctx(), r), bridge.ErrNotSupported)
+	}
+	require.ErrorIs(e, m.SendChannel(e.Ctx(), ports[1]), bridge.ErrNotSupported)
+	_, err := m.ReceiveRegion(e.Ctx())
+	require.ErrorIs(e, err, bridge.ErrNotSupported)
+	_, err = m.ReceiveChannel(e.Ctx())
+	require.ErrorIs(e, err, bridge.ErrNotSupported)
+	e.registered(dev, 2, 200)
+	for _, ch := range ports {
+		e.Echo(ch, []byte("goes on"))
+	}
 }

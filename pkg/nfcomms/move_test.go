@@ -88,6 +88,13 @@ func TestSendRegion(t *testing.T) {
 	}
 	requireOp(near.SendRegion(ctx, r), opSendRegion, ErrMoved)
 	requireOp(near.SendRegion(ctx, nil), opSendRegion, ErrInvalid)
+	other, err := openSim(t, "sim:").Alloc(100)
+	require.NoError(t, err)
+	requireOp(near.SendRegion(ctx, other), opSendRegion, ErrInvalid)
+	require.Len(t, other.Bytes(), 100)
+	requireOp((&Channel{dev: dev, ch: brokenChannel{}}).SendRegion(ctx, got), opSendRegion, ErrNotSupported)
+	_, err = (&Channel{dev: dev, ch: brokenChannel{}}).ReceiveRegion(ctx)
+	requireOp(err, opReceiveRegion, ErrNotSupported)
 	loop, err := dev.Subscribe(ctx, Loopback)
 	require.NoError(t, err)
 	requireOp(loop.SendRegion(ctx, got), opSendRegion, ErrNotSupported)
