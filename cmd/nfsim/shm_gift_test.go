@@ -163,3 +163,31 @@ func TestGiftsOutliveTheDevice(t *testing.T) {
 	g.holds(first, 1)
 	g.holds(second, 2)
 }
+
+// TestGiftsNeedTheMemoryOfOneNode: a host of another node reaches no memory of this one. Either way the
+// sender gets one error, and keeps the region.
+func TestGiftsNeedTheMemoryOfOneNode(t *testing.T) {
+	p := startNodes(t)
+	g := &gifts{T: t, path: p.farPath, dev: openShared(t, p.farPath)}
+	visitor := p.open(t)
+	t.Cleanup(func() { require.NoError(t, visitor.Close()) })
+	l, err := g.dev.(bridge.HostListener).Listen(t.Context(), bridge.ListenOptions{Anyone: true})
+	require.NoError(t, err)
+	ch, err := visitor.Subscribe(t.Context(), l.Target())
+	require.NoError(t, err)
+	there := ch.(bridge.Mover)
+	far, err := l.Accept(t.Context())
+	require.NoError(t, err)
+
+	mine := g.region(1)
+	sent := g.sends(far.(bridge.Mover), mine)
+	_, err = there.ReceiveRegion(t.Context())
+	require.ErrorIs(t, err, bridge.ErrNotSupported)
+	require.ErrorIs(t, <-sent, bridge.ErrKindMismatch)
+	g.holds(mine, 1)
+	theirs, err := visitor.Alloc(100)
+	require.NoError(t, err)
+	require.ErrorIs(t, there.SendRegion(t.Context(), theirs), bridge.ErrNotSupported)
+	require.Len(t, theirs.Bytes(), 100)
+	require.NoError(t, theirs.Close())
+}
