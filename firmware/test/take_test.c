@@ -190,7 +190,7 @@ CASE(longer_offers_that_are_taken_back)
 	rig_free(r);
 }
 
-/* A transfer without bytes needs no room; no memory there is an error, and refuses nothing. */
+/* A transfer without bytes needs no room. */
 CASE(room_of_none)
 {
 	struct rig *r = rig_new(shape);
@@ -204,16 +204,27 @@ CASE(room_of_none)
 	CHECK_EQ(p->rc[0], 0);
 	check_offer(0, 1, 0);
 	rig_free(r);
+}
 
-	r = rig_new(shape);
-	p = taker(r, 1ull << 40, true);
-	id = host_direct(r, p->target, "kept", 4);
-	go(r);
-	CHECK_EQ(p->step, 8);
-	CHECK_EQ(p->rc[0], -NFC_ERANGE);
-	host_expect_ack(r, p->target, NFC_TYPE_ERROR, NFC_H2D, id,
-			NFC_STATE_FAILED, NFC_ECLOSED); /* as the process ended */
-	rig_free(r);
+/* Room past the end of memory is an error of the call, whatever is offered, and refuses nothing. */
+CASE(room_past_the_end)
+{
+	static const uint64_t rooms[] = { 1ull << 40, UINT64_MAX - 1,
+					  UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
+		struct rig *r = rig_new(shape);
+		struct puppet *p = taker(r, rooms[i], true);
+		uint64_t id = host_direct(r, p->target, "kept", 4);
+
+		go(r);
+		CHECK_EQ(p->step, 8);
+		CHECK_EQ(p->rc[0], -NFC_ERANGE);
+		host_expect_ack(r, p->target, NFC_TYPE_ERROR, NFC_H2D, id,
+				NFC_STATE_FAILED,
+				NFC_ECLOSED); /* as the process ended */
+		rig_free(r);
+	}
 }
 
 /* The wait ends by a close, a stop and an abort, as that of the other reads. */
