@@ -80,7 +80,8 @@ type File struct {
 	ready     []uapi.Record // the first taken of them were
 	taken     int
 	channels  map[uint32]*channel
-	handle    uint32 // the last one
+	listeners map[uint32]bridge.Listener
+	handle    uint32 // the last one, of either
 	flying    []*operation
 	free      []*operation
 	processes map[bridge.ProcessID]bool
@@ -95,7 +96,7 @@ func (m *Module) Open(readable func(bool)) *File {
 	f := &File{
 		module: m, readable: readable, ending: make(chan struct{}), lost: make(chan struct{}),
 		channels: make(map[uint32]*channel), processes: make(map[bridge.ProcessID]bool),
-		areas: make(map[uint32]*area),
+		areas: make(map[uint32]*area), listeners: make(map[uint32]bridge.Listener),
 	}
 	m.mu.Lock()
 	m.files[f] = struct{}{}
@@ -163,13 +164,21 @@ func (f *File) end() {
 	for id := range f.processes {
 		_ = f.module.Device().Stop(context.Background(), id) // it may have ended, or all of the device
 	}
+	for _, a := range f.areas {
+		if a.memory != nil {
+			_ = a.memory.Close()
+		}
+	}
 }
 
-// endChannels closes the channels, and so ends the operations on them.
+// endChannels closes the channels and listeners, and so ends the operations on them.
 func (f *File) endChannels() {
 	f.mu.Lock()
-	channels := maps.Clone(f.channels)
+	channels, listeners := maps.Clone(f.channels), maps.Clone(f.listeners)
 	f.mu.Unlock()
+	for _, l := range listeners {
+		_ = l.Close()
+	}
 	for _, c := range channels {
 		_ = c.ch.Close()
 	}

@@ -179,7 +179,14 @@ func outcome(c uapi.Completion, o *operation, err error) uapi.Completion {
 		return c
 	}
 	c.Error = o.late(err)
+	if errors.Is(err, bridge.ErrMoved) {
+		c.Error = uint32(syscall.EREMOTE)
+	}
+	var errno syscall.Errno
 	status, ok := bridge.StatusOf(err)
+	if !ok && errors.As(err, &errno) { // of a Meeting
+		c.Error = uint32(errno)
+	}
 	if !ok {
 		status = abi.ErrProto
 	}
@@ -386,12 +393,16 @@ func (f *File) subscribe(o *operation) {
 		f.complete(o, outcome(uapi.Completion{}, o, err))
 		return
 	}
+	f.complete(o, uapi.Completion{Channel: f.add(ch, o.born)})
+}
+
+// add gives a channel of an epoch a handle.
+func (f *File) add(ch bridge.Channel, epoch uint32) (handle uint32) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.handle++
-	handle := f.handle
-	f.channels[handle] = newChannel(f, ch, o.born)
-	f.mu.Unlock()
-	f.complete(o, uapi.Completion{Channel: handle})
+	f.channels[f.handle] = newChannel(f, ch, epoch)
+	return f.handle
 }
 
 // owner reports whether a process belongs to another file.

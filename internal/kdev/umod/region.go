@@ -3,6 +3,7 @@ package umod
 import (
 	"syscall"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
 )
 
@@ -15,7 +16,8 @@ const (
 type area struct {
 	address, length uint64
 	readOnly        bool
-	users           int // operations; guarded by file.mu
+	users           int           // operations; guarded by file.mu
+	memory          bridge.Region // that the device allocated, else nil
 }
 
 // register notes a region, for what it refuses; nothing is pinned in any case.
@@ -55,7 +57,7 @@ func (f *File) unregister(u *uapi.Unregister) syscall.Errno {
 	switch a := f.areas[u.Region]; {
 	case a == nil:
 		return syscall.ENOENT
-	case a.users > 0:
+	case a.users > 0, a.memory != nil && a.memory.Close() != nil:
 		return syscall.EBUSY
 	}
 	delete(f.areas, u.Region)
