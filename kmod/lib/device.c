@@ -44,6 +44,7 @@ static const struct {
 	{ ENODEV, "device lost" },
 	{ EHOSTDOWN, "device in fault" },
 	{ EAGAIN, "not now" },
+	{ EREMOTE, "another host has this memory" },
 	{ EFAULT, "memory cannot be used" },
 	{ EPERM, "needs CAP_SYS_ADMIN" },
 	{ EDQUOT, "the device was lost too often beside processes of this "

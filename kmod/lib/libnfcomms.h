@@ -287,6 +287,56 @@ NFCOMMS_API int nfcomms_receive_region(struct nfcomms_dev *dev,
 				       uint64_t offset, uint64_t size,
 				       struct nfcomms_failure *failure);
 
+/*
+ * Channels between hosts of a device, with "sim:" and "shm:" alone: else these calls are
+ * -EOPNOTSUPP. A host listens under a name, others dial it, and the channel is like any.
+ * Listeners and memory end with the device.
+ *
+ * nfcomms_listen(): -EINVAL: no name, which is a letter and up to 22 letters, digits, dots,
+ * underscores and hyphens. -EBUSY: another listener has it. -ENOMEM: 8 listeners are there.
+ * nfcomms_accept() waits for the next channel. -EPIPE, -ENOENT: the listener ended.
+ * nfcomms_dial(): -ENXIO: no listener of this user has the name.
+ */
+NFCOMMS_API int nfcomms_listen(struct nfcomms_dev *dev, const char *name,
+			       uint32_t *listener);
+NFCOMMS_API int nfcomms_unlisten(struct nfcomms_dev *dev, uint32_t listener);
+NFCOMMS_API int nfcomms_accept(struct nfcomms_dev *dev, uint32_t listener,
+			       uint32_t *channel);
+NFCOMMS_API int nfcomms_dial(struct nfcomms_dev *dev, const char *name,
+			     uint32_t *channel);
+
+/* Memory that a host may give to another one. */
+struct nfcomms_memory {
+	void *data;
+	uint64_t size; /* bytes */
+	uint32_t region; /* for nfcomms_give(), transfers and nfcomms_unregister() */
+};
+
+/* New memory, of zeros. -EINVAL: no bytes, or more than 2^36. */
+NFCOMMS_API int nfcomms_alloc(struct nfcomms_dev *dev, uint64_t size,
+			      struct nfcomms_memory *out);
+
+/*
+ * Give memory to the host at the far end of a channel, whose nfcomms_take() returns it:
+ * its bytes stay where they are. With 0 it is that host's; the region ends here, the
+ * program must not touch the bytes, and transfers of them are -EREMOTE. With an error it
+ * is still here, as it was (docs/semantics.md, S77).
+ *
+ * -ENOENT: no such channel or region. -EBUSY: a transfer uses it, or it is being given.
+ * -EOPNOTSUPP: memory of nfcomms_register(), a channel to a process, hosts that share no
+ * memory. -EPROTOTYPE: the far host received it as a message. -EINTR: a signal ended the
+ * call; the memory is here.
+ */
+NFCOMMS_API int nfcomms_give(struct nfcomms_dev *dev, uint32_t channel,
+			     uint32_t region);
+
+/*
+ * Take the memory that the far host gives. -EPROTOTYPE: it offers something else, which
+ * stays offered. -ECONNABORTED: it took the memory back.
+ */
+NFCOMMS_API int nfcomms_take(struct nfcomms_dev *dev, uint32_t channel,
+			     struct nfcomms_memory *out);
+
 /* The message or transfer that the device offers on a channel. */
 struct nfcomms_offer {
 	uint64_t size; /* bytes */

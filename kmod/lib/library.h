@@ -26,6 +26,22 @@ LIBRARY_HIDDEN int umod_ioctl(const struct nfcomms_dev *dev,
 LIBRARY_HIDDEN int umod_call(const struct nfcomms_dev *dev,
 			     const struct nfcomms_op *op,
 			     struct nfcomms_completion *c);
+/* Calls between hosts of a device; umod.Meeting describes the structure. */
+enum umod_verb {
+	UMOD_ALLOC = 1,
+	UMOD_LISTEN = 2,
+	UMOD_UNLISTEN = 3,
+	UMOD_ACCEPT = 4,
+	UMOD_DIAL = 5,
+	UMOD_GIVE = 6,
+	UMOD_TAKE = 7,
+};
+struct umod_meeting {
+	uint32_t verb, handle, region, rsvd;
+	uint64_t address, size;
+};
+LIBRARY_HIDDEN int umod_meet(const struct nfcomms_dev *dev,
+			     struct umod_meeting *m, const char *name);
 LIBRARY_HIDDEN int umod_take(const struct nfcomms_dev *dev,
 			     struct nfcomms_completion *to, unsigned int count);
 

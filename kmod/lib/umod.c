@@ -26,10 +26,14 @@ static struct {
 	int (*open)(const char *address, uintptr_t *file, int *events);
 	int (*ioctl)(uintptr_t file, unsigned long number, void *argument);
 	int (*call)(uintptr_t file, const void *op, void *completion, int *wait);
+	int (*meet)(uintptr_t file, void *meeting, const char *name,
+		    void *completion, int *wait);
 	void (*take_back)(uintptr_t file, void *completion);
 	unsigned int (*take)(uintptr_t file, void *to, unsigned int count);
 	void (*close)(uintptr_t file);
 } umod;
+
+_Static_assert(sizeof(struct umod_meeting) == 32, "as in Go");
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int load_result;
@@ -82,6 +86,7 @@ static void load(void)
 		{ "nfcomms_umod_open", &umod.open },
 		{ "nfcomms_umod_ioctl", &umod.ioctl },
 		{ "nfcomms_umod_call", &umod.call },
+		{ "nfcomms_umod_meet", &umod.meet },
 		{ "nfcomms_umod_take_back", &umod.take_back },
 		{ "nfcomms_umod_take", &umod.take },
 		{ "nfcomms_umod_close", &umod.close },
@@ -181,6 +186,23 @@ int umod_call(const struct nfcomms_dev *dev, const struct nfcomms_op *op,
 		rc = wait_called(dev, c, wait, &before);
 	restore_signals(&before);
 	return rc;
+}
+
+int umod_meet(const struct nfcomms_dev *dev, struct umod_meeting *m,
+	      const char *name)
+{
+	struct nfcomms_completion c = { 0 };
+	sigset_t before;
+	int rc, wait = -1;
+
+	if (forked)
+		return -ENODEV;
+	block_signals(&before);
+	rc = umod.meet(dev->file, m, name, &c, &wait);
+	if (!rc)
+		rc = wait_called(dev, &c, wait, &before);
+	restore_signals(&before);
+	return rc ? rc : completion_result(&c);
 }
 
 int umod_take(const struct nfcomms_dev *dev, struct nfcomms_completion *to,

@@ -106,14 +106,27 @@ func nfcomms_umod_ioctl(handle C.uintptr_t, number C.ulong, argument unsafe.Poin
 //
 //export nfcomms_umod_call
 func nfcomms_umod_call(handle C.uintptr_t, op, completion unsafe.Pointer, wait *C.int) C.int {
-	return -C.int(at(handle).file.Call((*uapi.Op)(op), (*uapi.Completion)(completion), func() (func(), syscall.Errno) {
+	return -C.int(at(handle).file.Call((*uapi.Op)(op), (*uapi.Completion)(completion), later(wait)))
+}
+
+// later returns the function that makes the descriptor of a call that is not over.
+func later(wait *C.int) func() (over func(), errno syscall.Errno) {
+	return func() (func(), syscall.Errno) {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		if err != nil {
 			return nil, openErrno(err)
 		}
 		*wait = C.int(fd)
 		return func() { signal(fd, true) }, 0
-	}))
+	}
+}
+
+// nfcomms_umod_meet makes a call of a host that meets others, see umod.Meeting. wait is as of
+// nfcomms_umod_call.
+//
+//export nfcomms_umod_meet
+func nfcomms_umod_meet(handle C.uintptr_t, meeting unsafe.Pointer, name *C.char, completion unsafe.Pointer, wait *C.int) C.int {
+	return -C.int(at(handle).file.Meet((*umod.Meeting)(meeting), C.GoString(name), (*uapi.Completion)(completion), later(wait)))
 }
 
 // nfcomms_umod_take_back ends a call early, if that can be.
