@@ -97,6 +97,7 @@ CASE(null_devices)
 	struct nfcomms_offer o;
 	struct nfcomms_event e;
 	char name[NFCOMMS_NAME_SIZE], m[8];
+	struct nfcomms_memory memory;
 	uint32_t channel;
 
 	CHECK_EQ(nfcomms_describe(NULL, &d), -EINVAL);
@@ -119,6 +120,13 @@ CASE(null_devices)
 	CHECK_EQ(nfcomms_unregister(NULL, 1), -EINVAL);
 	CHECK_EQ(nfcomms_send_region(NULL, 1, 1, 0, 8, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_receive_region(NULL, 1, 1, 0, 8, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_listen(NULL, "x", &region), -EINVAL);
+	CHECK_EQ(nfcomms_unlisten(NULL, 1), -EINVAL);
+	CHECK_EQ(nfcomms_accept(NULL, 1, &channel), -EINVAL);
+	CHECK_EQ(nfcomms_dial(NULL, "x", &channel), -EINVAL);
+	CHECK_EQ(nfcomms_alloc(NULL, 1, &memory), -EINVAL);
+	CHECK_EQ(nfcomms_give(NULL, 1, 1), -EINVAL);
+	CHECK_EQ(nfcomms_take(NULL, 1, &memory), -EINVAL);
 	CHECK_EQ(nfcomms_next(NULL, 1, &o), -EINVAL);
 	CHECK_EQ(nfcomms_fd(NULL), -EINVAL);
 	CHECK_EQ(nfcomms_submit(NULL, &r, 1, NULL), -EINVAL);
@@ -437,6 +445,23 @@ static void asked(void *request)
 	CHECK_EQ(fake.op.opcode, NFCOMMS_OP_CONTROL);
 	CHECK_EQ(fake.op.channel, 0);
 	memcpy(request, fake.op.payload, NFCOMMS_PAYLOAD_SIZE);
+}
+
+/* The module has no channels between hosts. */
+CASE(no_hosts)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_memory m;
+	uint32_t n;
+
+	CHECK_EQ(nfcomms_listen(dev, "x", &n), -EOPNOTSUPP);
+	CHECK_EQ(nfcomms_unlisten(dev, 1), -EOPNOTSUPP);
+	CHECK_EQ(nfcomms_accept(dev, 1, &n), -EOPNOTSUPP);
+	CHECK_EQ(nfcomms_dial(dev, "x", &n), -EOPNOTSUPP);
+	CHECK_EQ(nfcomms_alloc(dev, 1, &m), -EOPNOTSUPP);
+	CHECK_EQ(nfcomms_give(dev, 1, 1), -EOPNOTSUPP);
+	CHECK_EQ(nfcomms_take(dev, 1, &m), -EOPNOTSUPP);
+	nfcomms_close(dev);
 }
 
 CASE(regions)
