@@ -117,7 +117,7 @@ libraries() {
 	echo "libnfcomms 1 libnfcomms1" >"$run/DEBIAN/shlibs"
 	mv "$all/usr" "$dev/tmp" && cp -a "$dev/tmp/." "$dev/usr/" && rm -r "$dev/tmp"
 	find "$dev/usr/share/man" -type f -exec gzip -9n {} +
-	install -m644 kmod/lib/example/echo.c kmod/lib/example/echo.py "$dev/usr/share/doc/libnfcomms-dev/examples/"
+	install -m644 kmod/lib/example/echo.c kmod/lib/example/*.py "$dev/usr/share/doc/libnfcomms-dev/examples/"
 	materials "$run" libnfcomms1 "$run/$lib"/libnfcomms-umod.so."$version"
 	pack libnfcomms1 "$(needs_libc "$run/$lib"/*.so."$version")"
 	pack libnfcomms-dev ""

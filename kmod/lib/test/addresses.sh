@@ -26,3 +26,4 @@ for address in sim: "shm:$work/0.sock"; do
 		NFC_NODE=$address LD_LIBRARY_PATH=build "./$program" || { tail "$work/log"; exit 1; }
 	done
 done
+LD_LIBRARY_PATH=build python3 example/gift.py "shm:$work/0.sock" | grep -xF 'a megabyte came back full'
