@@ -166,5 +166,5 @@ func (c *Child) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
 
-// Add adds the command of the other process, which is hidden.
-func Add(root *cobra.Command, _ *cli.Flags) { root.AddCommand(newPeerServe()) }
+// Add adds the commands of other processes, which are hidden.
+func Add(root *cobra.Command, _ *cli.Flags) { root.AddCommand(newPeerServe(), newGiftServe()) }

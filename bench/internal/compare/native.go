@@ -31,6 +31,7 @@ type NativeLibrary struct {
 	Flags    []string // after the sources
 	launch   []string // starts processes, whose number follows; else the program does
 	Install  string   // what to do if it is not there
+	inPlace  bool     // its messages are written and read where they lie
 }
 
 // NativeOpenMPI is the only one of them with steps of many members.
@@ -53,7 +54,7 @@ var mpirun = []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca
 var NativeLibraries = []*NativeLibrary{
 	NativeOpenMPI, nativeSynchronous,
 	{ID: "ucx", Name: "UCX", Compiler: "cc", Flags: []string{"-lucp", "-lucs"}, Install: "Debian: libucx-dev"},
-	{ID: "iceoryx2", Name: "iceoryx2", Compiler: "cc", Flags: []string{"-liceoryx2_ffi_c"}, Install: "its C library, from source"},
+	{ID: "iceoryx2", Name: "iceoryx2", Compiler: "cc", Flags: []string{"-liceoryx2_ffi_c"}, inPlace: true, Install: "its C library, from source"},
 }
 
 // NativeNames are the values of flags.

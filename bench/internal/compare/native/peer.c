@@ -5,7 +5,8 @@
  *	PROGRAM KIND SIZE SLOTS BATCHES BATCH MS FULL COPY
  *
  * echo: the second process sends each message back. take: it answers each with
- * eight bytes. stream: it takes messages that the first one fills, and looks at
+ * eight bytes. place: so it does, and the first one writes nothing but the number of a
+ * message, where that lies. stream: it takes messages that the first one fills, and looks at
  * them. Prints a line for each batch, "batch NS", then "cpu NS" of both processes,
  * and "wrong N" messages. Echoes and takes pass one batch that does not count, and
  * end after MS milliseconds.
@@ -120,14 +121,18 @@ void peer_pause(unsigned int *tries)
 
 enum { LAST = -1 }; /* the number of the last message of an exchange */
 
-/* A message and its answer; 1 if that is wrong. */
+/* A message and its answer; 1 if that is wrong. Without a message it lies in place. */
 static uint64_t ask(const struct peer_job *job, char *message, size_t answer,
 		    int64_t number)
 {
+	char *at = message ? message : peer_loan(job->size);
 	uint64_t wrong;
 
-	memcpy(message, &number, sizeof(number));
-	peer_send(message, job->size);
+	memcpy(at, &number, sizeof(number));
+	if (message)
+		peer_send(message, job->size);
+	else
+		peer_commit(job->size);
 	wrong = memcmp(peer_receive(answer), &number, sizeof(number)) != 0;
 	peer_release();
 	return wrong;
@@ -154,6 +159,9 @@ static uint64_t exchange(const struct peer_job *job, int side, char *message)
 							 sizeof(int64_t);
 	double begun = clock_ns(CLOCK_MONOTONIC);
 	uint64_t wrong = 0;
+
+	if (strcmp(job->kind, "place") == 0)
+		message = NULL;
 
 	if (side == 1) {
 		answer_all(job, answer);
@@ -248,7 +256,7 @@ static void report(int side, uint64_t cpu, uint64_t wrong)
 int main(int argc, char **argv)
 {
 	if (argc != 9)
-		peer_fail("usage", "PROGRAM echo|take|stream SIZE SLOTS "
+		peer_fail("usage", "PROGRAM echo|take|place|stream SIZE SLOTS "
 				   "BATCHES BATCH MS FULL COPY");
 	struct peer_job job = {
 		.kind = argv[1],

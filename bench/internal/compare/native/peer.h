@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct peer_job {
-	const char *kind; /* echo, take or stream */
+	const char *kind; /* echo, take, place or stream */
 	size_t size; /* bytes of a message, at least 8 */
 	int slots; /* messages that a stream's memory holds */
 	int batches; /* measurements */
