@@ -84,6 +84,7 @@ func TestBadInput(t *testing.T) {
 		{"scale --rounds 0", "--rounds 0 is less than 1"},
 		{"scale --slice 0s", "--slice 0s is not a positive time"},
 		{"peer-serve", "accepts 1 arg(s), received 0"},
+		{"gift-serve", "accepts 2 arg(s), received 0"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			code, out, errs := clitest.Run(t.Context(), strings.Fields(c.line)...)

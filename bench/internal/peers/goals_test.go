@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,4 +50,19 @@ func TestBulkGoals(t *testing.T) {
 		require.InDeltaSlice(t, []float64{1e3 * want, 1 / want, want / 100, want / limits[strings.HasSuffix(row.Peer, "in turn")]},
 			[]float64{row.Ns.Median, row.GBs.Median, row.VsNFComms.Median, row.VsLimit.Median}, 1e-9)
 	}
+}
+
+// TestGiftGoals: memory is held to the echo of a message, and to iceoryx2 where that is there.
+func TestGiftGoals(t *testing.T) {
+	const size = 64 << 10
+	c := played(t, size, map[string]int{compare.NameHosts: 10, compare.NameGift(size): 14, compare.NameInPlace(nameIceoryx2, size): 20})
+	results := func() (r []string) {
+		for _, g := range giftGoals(c, size) {
+			r = append(r, g.Result)
+		}
+		return r
+	}
+	require.Equal(t, []string{cli.ResultReached, "missed by 17 %"}, results())
+	c.Contenders = slices.DeleteFunc(c.Contenders, func(c *compare.Contender) bool { return c.Name == compare.NameInPlace(nameIceoryx2, size) })
+	require.Equal(t, []string{cli.ResultReached, cli.ResultNotMeasured + "there is no iceoryx2"}, results())
 }

@@ -53,7 +53,9 @@ the bytes are in a queue, ours when the far end took them: "what" says what an
 operation is, and rows with the same word are alike.
 
 Over a device of another process ("--address shm:PATH") transfers also go from and
-to memory of Alloc, which needs no second copy.
+to memory of Alloc, which needs no second copy. There memory of each size is also given
+to another process, which reads and writes a word and gives it back. It stands beside
+the echo of a message between the same two processes, and iceoryx2 with memory in place.
 
 Each figure is the median of the rounds with min..max. CPU time is of all
 processes that take part, the simulated device included. p50 and p99 are per
@@ -142,6 +144,7 @@ type Report struct {
 	Batch   int        `json:"batch"`
 	Small   []Row      `json:"small"`
 	Bulk    []Row      `json:"bulk"`
+	Gifts   []Row      `json:"gifts,omitempty"`
 	Idle    Idle       `json:"idle"`
 	Blocked Blocked    `json:"blocked"`
 	Rest    Rest       `json:"rest"`
@@ -223,7 +226,11 @@ func peers(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, err
 	b := beside{compare.NewNatives(ctx, o.libraries), compare.NewLimits(ctx)}
 	r.NotMeasured = append(b.others.Missing(), b.limits.Missing()...)
 	n := len(b.others.There())
-	bar := cli.NewProgress(errw, 3+o.rounds*(smallSides+n+1+(bulkSides+farSides+n+len(b.limits.Copies(1)))*len(sizes)), "idle device")
+	sides := smallSides + n + 1 + (bulkSides+farSides+n+len(b.limits.Copies(1)))*len(sizes)
+	if shared(dev) {
+		sides += giftSides + (1+len(b.others.InPlace(1)))*len(sizes)
+	}
+	bar := cli.NewProgress(errw, 3+o.rounds*sides, "idle device")
 	defer bar.Done()
 	err := r.run(ctx, dev, o, sizes, b, bar)
 	if err = errors.Join(err, b.others.Remove(), b.limits.Remove()); err != nil {
@@ -282,6 +289,9 @@ func (r *Report) compare(ctx context.Context, dev *nfcomms.Device, c *compare.Ch
 		if err := r.compareBulk(ctx, dev, c, o, size, b, bar); err != nil {
 			return fmt.Errorf("%s: %w", cli.SizeText(size), err)
 		}
+	}
+	if shared(dev) {
+		return r.compareGifts(ctx, dev, o, sizes, b, bar)
 	}
 	return nil
 }

@@ -29,5 +29,12 @@ func TestPeersOfTwoProcesses(t *testing.T) {
 	for _, g := range r.Goals {
 		ids[g.ID]++
 	}
-	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T2": 3, "T3": 2, "T4": 1, "T7": 8, "T8": 2, "T12": 4}, ids)
+	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T2": 3, "T3": 2, "T4": 1, "T7": 8, "T8": 2, "T12": 4, "T19": 6}, ids)
+	require.Len(t, r.Gifts, giftSides+3*2)
+	require.Equal(t, []string{compare.NameHosts, compare.NameLineProcesses, compare.NameGift(64 << 10), compare.NameInPlace(nameIceoryx2, 64<<10)},
+		[]string{r.Gifts[1].Peer, r.Gifts[2].Peer, r.Gifts[3].Peer, r.Gifts[4].Peer})
+	for _, row := range r.Gifts {
+		require.Positive(t, row.VsNFComms.Median, row.Peer)
+		require.Positive(t, row.VsLimit.Median, row.Peer)
+	}
 }

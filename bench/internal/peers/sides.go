@@ -127,18 +127,13 @@ func bulkGoals(t *compare.Comparison, size int) []cli.Goal {
 func (r *Report) Table(w io.Writer) {
 	r.Header.Table(w)
 	fmt.Fprintf(w, "Small messages, %d rounds of %g ms a side; time per operation, median (min..max)\n", r.Rounds, r.SliceMs)
-	t := texttable.Numbers("56 B", "what", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms", "time / limit")
-	for _, row := range r.Small {
-		name := row.Peer
-		if row.Peer == compare.NameMemcpy {
-			name = fmt.Sprintf("memcpy of %s", cli.SizeText(row.Size))
-		}
-		t.Add(name, row.Does, units.Duration(row.Ns.Median), units.Duration(row.Ns.Min)+".."+units.Duration(row.Ns.Max), units.Duration(row.CPUNs.Median),
-			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), stat.Times(row.VsNFComms), overLimit(row.VsLimit))
+	writeTimes(w, "56 B", r.Small)
+	if len(r.Gifts) > 0 {
+		fmt.Fprintf(w, "\nMemory that another process reads in place; time per operation, median (min..max)\n")
+		writeTimes(w, "", r.Gifts)
 	}
-	t.Write(w)
 	fmt.Fprintf(w, "\nBulk, GB/s, median (min..max)\n")
-	t = texttable.Numbers("", "what", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms", "time / limit")
+	t := texttable.Numbers("", "what", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms", "time / limit")
 	for _, row := range r.Bulk {
 		t.Add(row.Peer, row.Does, cli.SizeText(row.Size), fmt.Sprintf("%.2f", row.GBs.Median),
 			fmt.Sprintf("%.2f..%.2f", row.GBs.Min, row.GBs.Max), fmt.Sprintf("%.3f", row.CPUNs.Median/float64(row.Size)),
@@ -154,6 +149,20 @@ func (r *Report) Table(w io.Writer) {
 	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n%v.\n\n",
 		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring, r.Rest)
 	cli.WriteGoals(w, r.Goals)
+}
+
+// writeTimes writes a table of rows by their times.
+func writeTimes(w io.Writer, title string, rows []Row) {
+	t := texttable.Numbers(title, "what", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms", "time / limit")
+	for _, row := range rows {
+		name := row.Peer
+		if row.Peer == compare.NameMemcpy {
+			name = fmt.Sprintf("memcpy of %s", cli.SizeText(row.Size))
+		}
+		t.Add(name, row.Does, units.Duration(row.Ns.Median), units.Duration(row.Ns.Min)+".."+units.Duration(row.Ns.Max), units.Duration(row.CPUNs.Median),
+			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), stat.Times(row.VsNFComms), overLimit(row.VsLimit))
+	}
+	t.Write(w)
 }
 
 // overLimit is a ratio to a limit, where there is one.

@@ -105,6 +105,7 @@ var allWanted = []struct{ id, what, elsewhere string }{
 	{"T16", "group step", ""},
 	{"T17", "ring between processes", ""},
 	{"T18", "tracing one call in 64", ""},
+	{"T19", "memory that is given away, between two processes", "nfbench peers --address shm:PATH"},
 }
 
 // AllReport is the JSON of the command.
