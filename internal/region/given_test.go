@@ -158,6 +158,7 @@ func TestGiveNobody(t *testing.T) {
 	require.NoError(t, err)
 	mem := r.Bytes()
 	refuse := func(r bridge.Region) {
+		maps := b.mapper.(*giver).next
 		p, err := a.Give(r, 1)
 		require.NoError(t, err)
 		_, err = a.Give(r, 1)
@@ -173,6 +174,7 @@ func TestGiveNobody(t *testing.T) {
 		require.False(t, p.Settle())
 		_, err = b.Take(p.Key, p.Ticket, p.Size)
 		require.ErrorIs(t, err, bridge.ErrAborted, "late")
+		require.Equal(t, maps, b.mapper.(*giver).next, "what is not to be had is not mapped for the device")
 		used, err := a.Use(r.Bytes())
 		require.NoError(t, err)
 		used.Done()

@@ -30,8 +30,8 @@ func (t *Table) Take(key, ticket, size uint64) (bridge.Region, error) {
 	if !slices.Contains(t.givens, g) || size == 0 || size > uint64(len(g.mem)-abi.PageSize) || ticket%2 == 0 {
 		return nil, errGone
 	}
-	if g.last != nil && !g.last.moved.Load() {
-		return nil, errGone // it is here
+	if g.last != nil && !g.last.moved.Load() || g.word().Load() != ticket {
+		return nil, errGone // it is here, or was taken back
 	}
 	mem := g.bytes(size)
 	address, err := t.mapper.Map(mem)
