@@ -16,6 +16,7 @@ type area struct {
 	base      unsafe.Pointer
 	size      uint64
 	mailboxes []mailboxEnd
+	islands   [wire.IslandsMax]island
 	own       there
 }
 
@@ -89,7 +90,7 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	for i := range a.mailboxes {
 		a.mailboxes[i].head, a.mailboxes[i].tail = 0, 0
 	}
-	a.own = there{host: a.own.host}
+	a.own, a.islands = there{host: a.own.host}, [wire.IslandsMax]island{}
 	p := a.page()
 	p.Magic, p.Major, p.Minor = wire.Magic, abi.Major, abi.Minor
 	p.Size, p.ParkOffset = a.size, parkOffset
@@ -113,6 +114,8 @@ func (sh Shape) hello() wire.Hello {
 	}
 	if sh.HostRings != 0 {
 		capabilities |= wire.CapHostRings
+	} else {
+		capabilities |= wire.CapNews
 	}
 	return wire.Hello{
 		Magic: wire.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: capabilities,

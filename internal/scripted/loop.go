@@ -138,8 +138,8 @@ func (s *Device) step(l *epoch) (worked bool, idle time.Duration) {
 		return false, time.Hour
 	}
 	now := time.Now()
-	for i := range s.area.mailboxes {
-		worked = s.drainLocked(&s.area.mailboxes[i]) || worked
+	for i := range s.shape.Islands {
+		worked = s.lookLocked(i) || worked
 	}
 	s.beatLocked(now, worked)
 	idle = min(s.cur.next.Sub(now), s.expireLocked(now))
