@@ -16,14 +16,15 @@ RUNNER      = bin/testrun -skips .ci/skips
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
 # make lint vets all packages, with every analyzer: go test need not do it once more.
 GOTEST      = $(GO) test -vet=off -race -count=1 -timeout 30m
-# In packages that start no goroutine the race detector finds nothing, and takes three times as long.
-# They run without it. make lint runs internal/lint.
-PACKAGES    = $(GOTEST) -json \$$(scripts/goroutines.sh some $(ALL))
+# Where no goroutine starts the race detector finds nothing, and takes three times as long. Such packages
+# run without it, as do those that walk tables, and import what they do not run. make lint runs internal/lint.
+WALKS       = ./internal/proto ./internal/mutants
+PACKAGES    = $(GOTEST) -json \$$(scripts/goroutines.sh some $(ALL) | grep -vE '/($(subst $() ,|,$(WALKS:./%=%)))$$')
 # The race detector bounds goroutines, hides allocations, lays memory out in its own
 # way and makes all slower: what counts those or finds the stack, and what is large, runs
 # without it. The module that dev: runs over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -vet=off -count=1 -timeout 30m -json
-FULL        = $(FULLTEST) \$$(scripts/goroutines.sh none $(ALL)) && \
+FULL        = $(FULLTEST) $(WALKS) \$$(scripts/goroutines.sh none $(ALL)) && \
 	$(FULLTEST) -run 'Alloc|BytesOf|Stack|Pages|TakeBuffer|Memory' ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run 'TestConformance$$|TestSoak|TestChaos|TestMillion' ./internal/sim && \
 	$(FULLTEST) -run 'TestConformance(Of|One|Four)/(crowd|huge|ledger|stats)' ./internal/sim && \
