@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/internal/scripted"
@@ -61,6 +62,39 @@ func TestScriptsNameKinds(t *testing.T) {
 				require.True(t, known[kind], "%s: nfsim has no fault %q", j.name, kind)
 			}
 		}
+	}
+}
+
+// quoted is a case of a C test, or a job that is named by its kind, as documents have them.
+var quoted = regexp.MustCompile("`([a-z0-9]+(?:_[a-z0-9]+){2,}|(?:defect|debug|campaign)-[a-z0-9-]+)`")
+
+// TestRecordNamesCasesAndJobs: each case and job that is to repeat a defect is still there.
+func TestRecordNamesCasesAndJobs(t *testing.T) {
+	there := make(map[string]bool)
+	for _, j := range jobs {
+		there[j.name] = true
+	}
+	for _, folder := range []string{"c", "../../firmware/test", "../../kmod/test", "../../kmod/lib/test"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.c"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, folder)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			require.NoError(t, err)
+			for _, m := range regexp.MustCompile(`\bCASE\((\w+)\)`).FindAllStringSubmatch(string(text), -1) {
+				there[m[1]] = true
+			}
+		}
+	}
+	text, err := os.ReadFile("../../docs/record.md")
+	require.NoError(t, err)
+	names := quoted.FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, names)
+	for _, m := range names {
+		if strings.HasSuffix(m[1], "_test") {
+			continue // a program that make runs
+		}
+		assert.True(t, there[m[1]], "record.md: no case or job %s", m[1])
 	}
 }
 
