@@ -21,7 +21,7 @@ func runCommand(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("vmtest run", flag.ContinueOnError)
 	group := f.String("group", "test", "the group of jobs to run if none is named")
 	count := f.Int("count", 0, "what programs of jobs with a count get in place of it")
-	kernel := f.String("kernel", "debug", "that of jobs under the debug kernel: debug, newer")
+	kernel := f.String("kernel", "debug", "that of jobs under the debug kernel: debug, newer, release")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
@@ -90,14 +90,16 @@ func choose(group string, names []string) ([]job, error) {
 	return chosen, nil
 }
 
-// under has the jobs of the debug kernel run under another one of its kind.
+// under has the jobs of the debug kernel run under the next one of its kind, or under the release's:
+// many rounds in the time of few, without its checks.
 func under(kernel string, chosen []job) error {
-	if kernel != "debug" && kernel != "newer" {
-		return usageError{fmt.Errorf("kernel %q is neither debug nor newer", kernel)}
+	if kernels := []string{"debug", "newer", "release"}; !slices.Contains(kernels, kernel) {
+		return usageError{fmt.Errorf("kernel %q is not one of %s", kernel, strings.Join(kernels, ", "))}
 	}
 	for i := range chosen {
 		if chosen[i].kernel == "debug" {
 			chosen[i].kernel = kernel
+			chosen[i].kmemleak = chosen[i].kmemleak && kernel != "release" // which has none
 		}
 	}
 	return nil

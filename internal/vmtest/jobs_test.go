@@ -119,6 +119,14 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestUnder: jobs of the debug kernel run under another one, all others under their own.
+func TestUnder(t *testing.T) {
+	chosen := []job{{kernel: "debug", kmemleak: true}, {kernel: "backports"}}
+	require.ErrorAs(t, under("arm64", chosen), new(usageError))
+	require.NoError(t, under("release", chosen))
+	require.Equal(t, []job{{kernel: "release"}, {kernel: "backports"}}, chosen)
+}
+
 // TestDevices: how many a machine has is a number from 1 on.
 func TestDevices(t *testing.T) {
 	for _, text := range []string{"-1", "0", "x", "65"} {
