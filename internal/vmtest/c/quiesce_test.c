@@ -2,7 +2,8 @@
 /*
  * Pages stay pinned until the device agreed that it touches them no more, or
  * DMA is fenced, for every kind of end. The device never sends ABORTED (nfsim
- * --script drop+1:aborted); cancel_timeout_ms is raised, to look in time.
+ * --script drop+1:aborted); cancel_timeout_ms is raised, to look in time, and lowered
+ * once that was done.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -15,10 +16,21 @@ enum {
 	ATTEMPTS = 8,
 	KILLS = 2, /* of clients whose transfer moved */
 	SIZE = 64 << 20,
-	AFTER_US = 200000, /* less than the cancel time-out below */
+	AFTER_US = 200000, /* less than the longer time-out below */
 };
 
 static uint8_t *bulk;
+
+/* How long the driver waits for ABORTED. */
+static void wait_long(void)
+{
+	set_limit("cancel_timeout_ms", "30000");
+}
+
+static void wait_shortly(void)
+{
+	set_limit("cancel_timeout_ms", "100");
+}
 
 /* A client whose transfer moves. */
 static int sender(void)
@@ -48,6 +60,7 @@ static int die_sending(void *ready)
 /* Nothing but the fence lets the pages go. */
 static void await_fence(int fd)
 {
+	wait_shortly();
 	while (state(fd) == NFCOMMS_STATE_READY && pinned())
 		usleep(1000);
 	CHECK_EQ(state(fd), NFCOMMS_STATE_LOST);
@@ -83,16 +96,16 @@ CASE(pages_of_a_killed_client)
 {
 	int aborted = 0;
 
-	set_limit("cancel_timeout_ms", "3000");
 	bulk = pages(SIZE, 0x5a);
 	for (int i = 0; i < ATTEMPTS && aborted < KILLS; i++) {
 		still_alive();
+		wait_long();
 		aborted += kill_sender();
 	}
 	printf("%d transfers were aborted\n", aborted);
 	CHECK_EQ(aborted, KILLS); /* if not, pages are let go at once */
 	free_pages(bulk, SIZE);
-	set_limit("cancel_timeout_ms", "100");
+	wait_shortly();
 }
 
 /*
@@ -102,10 +115,10 @@ CASE(a_close_does_not_wait_for_the_fence)
 {
 	int aborted = 0, other, fd;
 
-	set_limit("cancel_timeout_ms", "10000");
 	bulk = pages(SIZE, 0x5a);
 	for (int i = 0; i < ATTEMPTS && !aborted && !test_failures(); i++) {
 		still_alive();
+		wait_long();
 		other = fresh();
 		fd = sender();
 		close(fd);
@@ -119,5 +132,5 @@ CASE(a_close_does_not_wait_for_the_fence)
 	}
 	CHECK_EQ(aborted, 1);
 	free_pages(bulk, SIZE);
-	set_limit("cancel_timeout_ms", "100");
+	wait_shortly();
 }
