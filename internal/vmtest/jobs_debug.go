@@ -33,7 +33,6 @@ var debugPrograms = map[string]program{
 	"cycle-some":   withArgs("cycle", "1"),
 	"signal-some":  withArgs("signal", "1000"),
 	"exits-killed": withArgs("exits", "-n", "killed", "9"),
-	"pairs-some":   withArgs("pairs", "-n", "_and_", "2"),
 	"pairs-one":    withArgs("pairs", "-n", "_and_", "1"),
 	"pairs-aer":    withArgs("pairs", "-n", "aer_meets", "1"),
 	"exits-some":   withArgs("exits", "-n", "killed_many_times", "9"),
