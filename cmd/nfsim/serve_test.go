@@ -21,6 +21,21 @@ import (
 	"github.com/nfcomms/nfcomms/internal/pci"
 )
 
+// TestSocketIsItsOwnersAlone: whatever the umask is, and it is as before afterwards.
+func TestSocketIsItsOwnersAlone(t *testing.T) {
+	for _, mask := range []int{0, 0o022, 0o777} {
+		path := filepath.Join(t.TempDir(), "s")
+		before := syscall.Umask(mask)
+		l, err := listen(path)
+		require.Equal(t, mask, syscall.Umask(before))
+		require.NoError(t, err)
+		st, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeSocket|0o600, st.Mode())
+		require.NoError(t, l.Close())
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	for _, c := range []struct {
