@@ -84,14 +84,9 @@ func converseHosts(root string, p *talk.Program) (string, error) {
 
 // converseMoves does the same with an end that moves, as TestTalkMoves and TestWalkMoves do.
 func converseMoves(root string, p *talk.Program) (string, error) {
-	list, err := loadEvents(root, "moves/move.talk")
-	if err != nil {
-		return "", err
-	}
-	for _, c := range list {
-		if talk.PlayMoves(c, p) != nil {
-			return "TestTalkMoves/" + c.Name, nil
-		}
+	how, err := playEvents(root, "moves/move.talk", "TestTalkMoves", func(c *talk.GuestsTalk) error { return talk.PlayMoves(c, p) })
+	if !errors.Is(err, errNotFound) {
+		return how, err
 	}
 	table, err := proto.NewMoves(proto.MoveRows())
 	if err != nil {
@@ -102,14 +97,9 @@ func converseMoves(root string, p *talk.Program) (string, error) {
 
 // converseGuests does the same with a process that connects, as TestTalkGuests and TestWalkGuests do.
 func converseGuests(root string, p *talk.Program) (string, error) {
-	list, err := loadEvents(root, "guests/dial.talk")
-	if err != nil {
-		return "", err
-	}
-	for _, c := range list {
-		if talk.PlayGuests(c, p) != nil {
-			return "TestTalkGuests/" + c.Name, nil
-		}
+	how, err := playEvents(root, "guests/dial.talk", "TestTalkGuests", func(c *talk.GuestsTalk) error { return talk.PlayGuests(c, p) })
+	if !errors.Is(err, errNotFound) {
+		return how, err
 	}
 	table, err := proto.NewDial(proto.DialRows())
 	if err != nil {
@@ -118,14 +108,24 @@ func converseGuests(root string, p *talk.Program) (string, error) {
 	return walk("TestWalkGuests", 100, talk.NewGuestsWalk(table, p, 1).Step)
 }
 
-// loadEvents reads conversations that consist of events and what is observed.
-func loadEvents(root, file string) ([]*talk.GuestsTalk, error) {
+// playEvents has conversations of a file that consist of events played, and names the first that a program does
+// not play as it says.
+func playEvents(root, file, test string, play func(*talk.GuestsTalk) error) (string, error) {
 	f, err := os.Open(filepath.Join(root, "internal/proto/testdata", filepath.FromSlash(file)))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer f.Close()
-	return talk.LoadGuests(f)
+	list, err := talk.LoadGuests(f)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range list {
+		if play(c) != nil {
+			return test + "/" + c.Name, nil
+		}
+	}
+	return "", errNotFound
 }
 
 // walkModule names the step of a walk in which table and module part.
