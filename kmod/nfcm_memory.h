@@ -168,8 +168,8 @@ bool nfcm_user_may_start(struct nfcm_user *user);
 
 /* ---- nfcm_pool.c ---- */
 
-bool nfcm_pool_admit(struct nfcm_op *op, bool *denied);
-bool nfcm_pool_queue(struct nfcm_op *op);
+int nfcm_pool_admit(struct nfcm_op *op);
+int nfcm_pool_queue(struct nfcm_op *op);
 int nfcm_pool_charge(struct nfcm_op *op, unsigned long pages);
 bool nfcm_pool_refused(struct nfcm_op *op);
 bool nfcm_pool_uncharge(struct nfcm_op *op, unsigned long pages);

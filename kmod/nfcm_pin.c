@@ -328,26 +328,32 @@ void nfcm_pins_deny(struct nfcm_op *op)
 	nfcm_op_release_hold(op);
 }
 
+/* Nobody pins for the operation if the pool says so: then its hold ends here. No locks. */
+static void end_unless_queued(struct nfcm_op *op, int rc)
+{
+	if (rc == -ENOMEM)
+		nfcm_pins_deny(op);
+	else if (rc == -ECANCELED)
+		nfcm_op_release_hold(op);
+}
+
 /* Have a worker pin for an operation. It has busy, and a hold. No locks. */
 void nfcm_pins_queue(struct nfcm_op *op)
 {
 	if (op->pins.region)
 		queue_work(nfcm_wq, &op->pins.work);
-	else if (!nfcm_pool_queue(op))
-		nfcm_pins_deny(op);
+	else
+		end_unless_queued(op, nfcm_pool_queue(op));
 }
 
 /* Pin in the context of the caller, whose memory it is. It has busy, and a hold. No locks. */
 void nfcm_pins_run(struct nfcm_op *op)
 {
-	bool denied;
+	int rc = op->pins.region ? 0 : nfcm_pool_admit(op);
 
-	if (!op->pins.region && !nfcm_pool_admit(op, &denied)) {
-		if (denied)
-			nfcm_pins_deny(op);
-		return;
-	}
-	if (pin_runs(op))
+	if (rc)
+		end_unless_queued(op, rc);
+	else if (pin_runs(op))
 		nfcm_pins_queue(op);
 	else
 		nfcm_op_release_hold(op);

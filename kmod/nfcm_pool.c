@@ -201,56 +201,57 @@ void nfcm_pool_timer(struct work_struct *work)
 }
 
 /*
- * May the operation pin? True if it has what it needs; else it waits for its
- * own process's transfers and a worker continues with it, or *denied: no wait
- * would help.
+ * May the operation pin? 0 if it has what it needs. -EAGAIN: it waits for its own
+ * process's transfers, and a worker continues with it. -ENOMEM: its limit denies it,
+ * and no wait would help. -ECANCELED: it has ended, and nothing is to be done for it.
  */
-static bool admit(struct nfcm_op *op, bool *denied)
+static int admit(struct nfcm_op *op)
 {
 	struct nfcm_user *user = op->file->user;
 	struct nfcm_pins *p = &op->pins;
 	bool others;
 
 	lockdep_assert_held(&pool_lock);
-	*denied = false;
-	if (p->ended || p->floor || /* its worker finds that it has ended */
-	    (list_empty(&user->lacking) && reserve(user, op)))
-		return true;
+	if (p->ended)
+		return -ECANCELED;
+	if (p->floor || (list_empty(&user->lacking) && reserve(user, op)))
+		return 0;
 	others = any_of(&user->holders, p->mm, true);
 	if (!(others && any_of(&user->lacking, p->mm, false)) &&
 	    reserve(user, op))
-		return true;
-	*denied = !others || nfcm_pins_need(op) > p->limit;
-	if (*denied)
-		return false;
+		return 0;
+	if (!others || nfcm_pins_need(op) > p->limit)
+		return -ENOMEM;
 	lack(user, op);
-	return false;
+	return -EAGAIN;
+}
+
+/* May the caller pin in its own context now? As admit(). */
+int nfcm_pool_admit(struct nfcm_op *op)
+{
+	int rc;
+
+	spin_lock(&pool_lock);
+	rc = admit(op);
+	spin_unlock(&pool_lock);
+	return rc;
 }
 
 /*
- * May the caller pin in its own context now? If not a worker does later, or
- * *denied: its limit does not allow it.
+ * Have a worker pin for the operation: 0 or -EAGAIN, or none will, as admit() says.
+ * One that has ended must not be queued: nfcm_pool_leave() was called, so that it
+ * would stay until a worker is free.
  */
-bool nfcm_pool_admit(struct nfcm_op *op, bool *denied)
+int nfcm_pool_queue(struct nfcm_op *op)
 {
-	bool now;
+	int rc;
 
 	spin_lock(&pool_lock);
-	now = admit(op, denied);
-	spin_unlock(&pool_lock);
-	return now;
-}
-
-/* Have a worker pin for the operation; false if its limit does not allow it. */
-bool nfcm_pool_queue(struct nfcm_op *op)
-{
-	bool denied = false;
-
-	spin_lock(&pool_lock);
-	if (admit(op, &denied))
+	rc = admit(op);
+	if (!rc)
 		enqueue(op);
 	spin_unlock(&pool_lock);
-	return !denied;
+	return rc;
 }
 
 /*

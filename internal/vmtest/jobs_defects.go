@@ -187,6 +187,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "files_that_wait"}, wants: `list_debug\.c|nfcm_assert_left|BUG: `,
 	},
 	{
+		name: "ended-still-queued", about: "an operation that ends before a thread queues it, which comes late, waits for a worker", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "files_that_wait"}, wants: `a completion came`,
+	},
+	{
 		name: "no-wait-for-own-pins", about: "a transfer fails that could wait for its process's other one", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "two_transfers"}, wants: `c\.status == NFC_OK`,
 	},
