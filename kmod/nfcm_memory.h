@@ -185,6 +185,7 @@ void nfcm_pool_forget(struct nfcm_user *user, struct mm_struct *mm,
 /* ---- nfcm_worker.c ---- */
 
 void nfcm_worker_give(struct nfcm_op *op);
+bool nfcm_worker_take_back(struct nfcm_op *op);
 
 /* ---- nfcm_region.c, nfcm_map.c, nfcm_import.c ---- */
 

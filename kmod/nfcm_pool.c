@@ -54,6 +54,16 @@ static void serve(struct nfcm_user *user)
 	}
 }
 
+/* A file's operation has a worker's place no more: others have their turn. */
+static void vacate(struct nfcm_file *file)
+{
+	lockdep_assert_held(&pool_lock);
+	file->workers--;
+	file->user->workers--;
+	queue_up(file);
+	serve(file->user);
+}
+
 /* The operation waits for no worker; its file does not either if this was the last. */
 static void unqueue(struct nfcm_op *op)
 {
@@ -318,6 +328,8 @@ void nfcm_pool_leave(struct nfcm_op *op)
 		unqueue(op);
 	else if (p->pool == NFCM_POOL_LACKS)
 		end_lacking(op);
+	else if (p->pool == NFCM_POOL_SERVED && nfcm_worker_take_back(op))
+		vacate(op->file);
 	else
 		release = false;
 	if (p->worker)
@@ -344,14 +356,9 @@ bool nfcm_pool_begin(struct nfcm_op *op)
 /* The worker releases the operation, and others have their turn. */
 void nfcm_pool_end(struct nfcm_op *op)
 {
-	struct nfcm_file *file = op->file;
-
 	spin_lock(&pool_lock);
 	op->pins.worker = NULL;
-	file->workers--;
-	file->user->workers--;
-	queue_up(file);
-	serve(file->user);
+	vacate(op->file);
 	spin_unlock(&pool_lock);
 	flush_signals(current); /* also one that arrived when it waited no more */
 }

@@ -132,6 +132,21 @@ void nfcm_worker_give(struct nfcm_op *op)
 		mod_delayed_work(nfcm_wq, &starting, 0);
 }
 
+/* Take back an operation that was given; false if a thread has it already. */
+bool nfcm_worker_take_back(struct nfcm_op *op)
+{
+	bool waits;
+
+	spin_lock(&workers_lock);
+	waits = !list_empty(&op->pins.node);
+	if (waits) {
+		list_del_init(&op->pins.node);
+		givens--;
+	}
+	spin_unlock(&workers_lock);
+	return waits;
+}
+
 /* The module ends, and nobody has an operation. */
 void nfcm_workers_fini(void)
 {

@@ -191,6 +191,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "files_that_wait"}, wants: `a completion came`,
 	},
 	{
+		name: "given-not-taken-back", about: "an operation that ends waits for one of the driver's threads, all of which are busy", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "waits_for_a_thread"}, wants: `a completion came`,
+	},
+	{
 		name: "no-wait-for-own-pins", about: "a transfer fails that could wait for its process's other one", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "two_transfers"}, wants: `c\.status == NFC_OK`,
 	},

@@ -176,6 +176,7 @@ enum {
 	FILE_WORKERS = 16,
 	BUSY_FILES = USER_WORKERS / FILE_WORKERS,
 	LEAVERS = 10,
+	BUSY_USERS = 8, /* with all threads of the driver, each with all that it may have */
 };
 
 /* Occupy every worker of this user; the channels are to "hold", from first on. */
@@ -223,6 +224,66 @@ CASE(files_that_wait_for_a_worker_end)
 	close(owner);
 	free_lazy(&memory);
 	free_pages(p, BULK);
+	check_pins();
+	check_device();
+}
+
+struct user {
+	uid_t uid;
+	uint32_t first; /* target */
+	int ready;
+};
+
+/* Occupy every worker of a user without any right. */
+static int occupy_as(void *argument)
+{
+	const struct user *u = argument;
+	struct lazy memory = lazy_pages(PAGE, 0);
+	int files[BUSY_FILES];
+
+	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(u->uid))
+		return 1;
+	occupy_workers(files, u->first, &memory);
+	if (write(u->ready, "", 1) != 1 || test_failures())
+		return 1;
+	pause();
+	return 0;
+}
+
+/* An operation ends although no thread is free that it could have. */
+CASE(an_operation_that_waits_for_a_thread_ends)
+{
+	struct lazy memory = lazy_pages(PAGE, 0);
+	int fd = fresh(), way[2];
+	struct nfcomms_completion c;
+	pid_t pid[BUSY_USERS];
+	uint32_t first = 0;
+	char byte;
+
+	REQUIRE(pipe(way) == 0);
+	CHECK_EQ(start(fd, "hold", BUSY_USERS * USER_WORKERS + 1, &first),
+		 NFC_OK);
+	CHECK_EQ(chmod(node(), 0666), 0);
+	for (int i = 0; i < BUSY_USERS; i++) {
+		struct user u = { NOBODY - i, first + 1 + i * USER_WORKERS,
+				  way[1] };
+
+		pid[i] = child(occupy_as, &u);
+		CHECK(read(way[0], &byte, 1) == 1);
+	}
+	stall_worker(fd, subscribe(fd, first), &memory);
+	CHECK_EQ(cancel(fd, taken_id() + 1), 0);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_EWITHDRAWN);
+	for (int i = 0; i < BUSY_USERS; i++) {
+		kill(pid[i], SIGKILL);
+		wait_child(pid[i]);
+	}
+	close(way[0]);
+	close(way[1]);
+	close(fd);
+	free_lazy(&memory);
+	CHECK_EQ(chmod(node(), 0600), 0);
 	check_pins();
 	check_device();
 }
