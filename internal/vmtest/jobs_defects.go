@@ -140,7 +140,7 @@ var defects = []defect{
 	},
 	{
 		name: "one-queue-for-all", about: "control requests are served in the order in which they came", group: inDefects, kernel: "release",
-		binary: "clients", args: []string{"-n", "requests_of"}, wants: `withdrawn > 0`,
+		binary: "clients", args: []string{"-n", "requests_of"}, wants: `left > 0`,
 	},
 	{
 		name: "stop-after-all", about: "a process is stopped once more only when nobody else has a request", group: inDefects, kernel: "release",

@@ -288,8 +288,8 @@ CASE(an_operation_that_waits_for_a_thread_ends)
 	check_device();
 }
 
-/* Requests for the control channel, as many as a file may have. */
-static void fill_requests(int fd)
+/* Requests for the control channel, as many as a file may have: how many. */
+static int fill_requests(int fd)
 {
 	struct nfcomms_op ops[256];
 	struct nfcomms_request_memory memory = {
@@ -306,33 +306,45 @@ static void fill_requests(int fd)
 		all += taken > 0 ? taken : 0;
 	} while (taken == 256 && all < 4 * REQUESTS);
 	CHECK(all >= REQUESTS);
+	return all;
 }
 
-CASE(requests_of_files_alternate)
+/* A few requests behind many of another file: how many of those are served later. */
+static int left_behind_few(void)
 {
 	struct nfcomms_request_memory memory = {
 		.request = NFCOMMS_CONTROL_MEMORY
 	};
 	struct nfcomms_op few[FEW];
-	int many = fresh(), fd = client(), withdrawn = 0;
+	int many = fresh(), fd = client(), all, withdrawn = 0;
 	struct nfcomms_completion c = { .status = 0 };
 
 	for (int i = 0; i < FEW; i++) {
 		few[i] = operation(NFCOMMS_OP_CONTROL, 0);
 		memcpy(few[i].payload, &memory, sizeof(memory));
 	}
-	fill_requests(many);
+	all = fill_requests(many);
 	CHECK_EQ(submit(fd, few, FEW), FEW);
 	for (int i = 0; i < FEW; i++) {
 		CHECK(reap(fd, &c));
 		CHECK_EQ(c.status, NFC_OK);
 	}
-	cancel_all(many, 1, 4 * REQUESTS); /* of those that are left */
-	for (int i = 0; i < REQUESTS && reap(many, &c); i++)
+	cancel_all(many, 1, (uint64_t)all);
+	for (int i = 0; i < all && reap(many, &c); i++)
 		withdrawn += c.status == NFC_EWITHDRAWN;
-	CHECK(withdrawn > 0);
 	close(many);
 	close(fd);
+	return withdrawn;
+}
+
+/* While this thread waits for a processor the device may serve all: then once more. */
+CASE(requests_of_files_alternate)
+{
+	int tries = 8, left = 0;
+
+	while (!left && tries-- && !test_failures())
+		left = left_behind_few();
+	CHECK(left > 0);
 	check_device();
 }
 
