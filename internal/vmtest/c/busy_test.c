@@ -16,9 +16,10 @@
 enum {
 	LONGEST_US = 10000,
 	ROUNDS = 60,
-	READS = 50, /* that find nothing … */
+	READS = 20, /* that find nothing … */
 	READ_US = 100, /* … and look for so long */
-	STUCK_MS = 200, /* what they take if they look for as long as nobody comes */
+	STUCK_MS = 100, /* what they take if they look for as long as nobody comes */
+	TRIES = 3, /* … in each of so many: a machine that stands still counts as well */
 	TICK_MS = 200, /* less than the period of the driver's watch */
 };
 
@@ -133,6 +134,23 @@ static uint64_t processor_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* The least that some tries of reads that find nothing take of a processor. */
+static uint64_t reads_ms(int fd)
+{
+	struct nfcomms_completion c;
+	uint64_t least = STUCK_MS;
+
+	for (int k = 0; k < TRIES && least >= STUCK_MS; k++) {
+		uint64_t before = processor_ms(), took;
+
+		for (int i = 0; i < READS; i++)
+			CHECK(read(fd, &c, sizeof(c)) < 0 && errno == EAGAIN);
+		took = processor_ms() - before;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
 /*
  * Nothing comes, and a machine that is idle needs the processor for nothing else:
  * only its budget ends a look.
@@ -142,15 +160,11 @@ CASE(a_budget_is_kept)
 	int fd = busy_client(READ_US);
 	struct nfcomms_op op = operation(NFCOMMS_OP_RECEIVE,
 					 program(fd, "sink"));
-	struct nfcomms_completion c;
-	uint64_t before, took;
+	uint64_t took;
 
 	op.length = NFCOMMS_PAYLOAD_SIZE;
 	CHECK_EQ(submit(fd, &op, 1), 1);
-	before = processor_ms();
-	for (int i = 0; i < READS; i++)
-		CHECK(read(fd, &c, sizeof(c)) < 0 && errno == EAGAIN);
-	took = processor_ms() - before;
+	took = reads_ms(fd);
 	printf("%d reads of %d us: %llu ms of a processor\n", READS, READ_US,
 	       (unsigned long long)took);
 	CHECK(took < STUCK_MS);
@@ -161,12 +175,8 @@ CASE(a_budget_is_kept)
 CASE(an_idle_file_does_not_look)
 {
 	int fd = busy_client(LONGEST_US);
-	struct nfcomms_completion c;
-	uint64_t before = processor_ms();
 
-	for (int i = 0; i < READS; i++)
-		CHECK(read(fd, &c, sizeof(c)) < 0 && errno == EAGAIN);
-	CHECK(processor_ms() - before < STUCK_MS);
+	CHECK(reads_ms(fd) < STUCK_MS);
 	busy_end(fd);
 }
 
