@@ -123,11 +123,11 @@ static void open_gates(int fd, uint32_t ports[WAITING][2])
 }
 
 /* The device is lost, and with it what waited: nothing else was safe. */
-static void end_with_device(int fd)
+static void end_with_device(int fd, uint32_t was)
 {
 	struct nfcomms_completion c = { .status = NFC_STATUS_COUNT };
 
-	CHECK_EQ(state(fd), NFCOMMS_STATE_LOST);
+	check_lost(fd, was);
 	for (int i = 0; i < WAITING; i++)
 		if (reap(fd, &c))
 			CHECK_EQ(c.status, NFC_ERESET);
@@ -139,8 +139,8 @@ CASE(a_lost_message)
 	const struct loss *loss = expected();
 	uint32_t ports[WAITING][2];
 	uint16_t call = 0;
-	uint32_t status;
 	int fd = fresh();
+	uint32_t status, was = epoch(fd);
 	char before[16];
 
 	snprintf(before, sizeof(before), "%lu", limit("stall_timeout_ms"));
@@ -159,7 +159,7 @@ CASE(a_lost_message)
 	else
 		CHECK_EQ(call, loss->call);
 	if (loss->status == NFC_ERESET)
-		end_with_device(fd);
+		end_with_device(fd, was);
 	else
 		open_gates(fd, ports);
 	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);

@@ -252,6 +252,22 @@ uint32_t state(int fd)
 	return health.state;
 }
 
+uint32_t epoch(int fd)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	return info.epoch;
+}
+
+void check_lost(int fd, uint32_t was)
+{
+	uint32_t now = state(fd);
+
+	if (now != NFCOMMS_STATE_RESETTING && epoch(fd) == was)
+		CHECK_EQ(now, NFCOMMS_STATE_LOST);
+}
+
 struct bench setup(void)
 {
 	struct bench b = { .fd = fresh() };

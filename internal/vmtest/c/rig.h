@@ -76,6 +76,10 @@ uint32_t program(int fd, const char *name);
 void check_alive(int fd, uint32_t loopback);
 /* The device's enum nfcomms_state. */
 uint32_t state(int fd);
+/* The number of its epoch. */
+uint32_t epoch(int fd);
+/* It is lost, or was and came back by itself: the epoch was this one. */
+void check_lost(int fd, uint32_t was);
 /* A client of a fresh device, with a loopback channel. */
 struct bench {
 	int fd;
