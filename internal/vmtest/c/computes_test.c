@@ -15,7 +15,11 @@ enum {
 	ISLANDS = 2,
 	PAGE = NFC_PAGE_SIZE,
 	LISTS = 40 * PAGE, /* more than is sent with an offer */
-	SPIN_MS = 10000, /* longer than the island has, also of a guest that waits for a processor */
+	/*
+	 * Longer than the island has, also of a guest that waits for a processor. The
+	 * RESET after that waits for the end of it, and has ten seconds.
+	 */
+	SPIN_MS = 7000,
 };
 
 static const struct nfcomms_reset two = { .islands = ISLANDS };
