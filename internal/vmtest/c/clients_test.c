@@ -35,7 +35,7 @@ enum {
 	PAIRS = 4,
 	ALWAYS = 64, /* requests in flight of a client that asks always */
 	CLOSES = 20,
-	CLOSE_MS = 100, /* that a close takes at most, beside any client */
+	CLOSE_MS = 900, /* a close that takes longer gave up, after a second */
 };
 
 /* One list in flight: long transfers pin again and again. */
