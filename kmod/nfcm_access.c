@@ -92,7 +92,18 @@ static int make_access(struct nfcm_dev *dev, struct nfcomms_access *a)
 	return 0;
 }
 
-/* NFCOMMS_IOC_ACCESS. Does not wait: who resets a device may take long. */
+/*
+ * Take epoch_mutex. Who resets the device may take long, and is not waited for; who
+ * only tells one that works its limits is. -EBUSY, -EINTR.
+ */
+static int lock_epoch(struct nfcm_dev *dev)
+{
+	if (nfcm_dev_state(dev) == NFCOMMS_STATE_READY)
+		return mutex_lock_killable(&dev->epoch_mutex);
+	return mutex_trylock(&dev->epoch_mutex) ? 0 : -EBUSY;
+}
+
+/* NFCOMMS_IOC_ACCESS. */
 static long ioc_access(struct nfcm_dev *dev, bool writable, void __user *arg)
 {
 	struct nfcomms_access a;
@@ -114,8 +125,9 @@ static long ioc_access(struct nfcm_dev *dev, bool writable, void __user *arg)
 			       a.width, write);
 	if (rc)
 		return rc;
-	if (!mutex_trylock(&dev->epoch_mutex))
-		return -EBUSY;
+	rc = lock_epoch(dev);
+	if (rc)
+		return rc;
 	rc = make_access(dev, &a);
 	mutex_unlock(&dev->epoch_mutex);
 	if (!rc && copy_to_user(arg, &a, min_t(size_t, a.size, sizeof(a))))

@@ -288,6 +288,31 @@ static void *reset_later(void *argument)
 	return NULL;
 }
 
+static _Atomic bool over;
+
+static void *change_limits(void *unused)
+{
+	while (!over)
+		CHECK_EQ(attribute("holdoff", "50"), 0);
+	return unused;
+}
+
+/* The driver tells the device its limits at any time: an access waits for that. */
+CASE(beside_limits_that_change)
+{
+	int fd = fresh(), i;
+	pthread_t other;
+
+	allow("1");
+	over = false;
+	REQUIRE(!pthread_create(&other, NULL, change_limits, NULL));
+	for (i = 0; i < 300 && !test_failures(); i++)
+		CHECK_EQ(peek(card, NFC_REG_ID), NFC_MAGIC);
+	over = true;
+	pthread_join(other, NULL);
+	close(fd);
+}
+
 CASE(who_waits_is_woken)
 {
 	uint64_t count = ~0ull;

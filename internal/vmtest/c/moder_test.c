@@ -4,7 +4,6 @@
  * within the limits of an administrator, and never costs a wake-up. The
  * device's own tests cover the effect on its registers.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -64,12 +63,8 @@ static uint32_t holdoff(const struct moder_bench *b, uint32_t vector)
 				    .width = 4,
 				    .offset = NFC_REG_VECTOR_HOLDOFF +
 					      4 * vector };
-	int rc;
 
-	do /* it does not wait for the driver's own look at the device */
-		rc = control(b->card, NFCOMMS_IOC_ACCESS, &a);
-	while (rc == EBUSY);
-	CHECK_EQ(rc, 0);
+	CHECK_EQ(control(b->card, NFCOMMS_IOC_ACCESS, &a), 0);
 	return (uint32_t)a.value;
 }
 
