@@ -16,7 +16,7 @@ import (
 
 // describe fills in what an open device says of itself.
 func describe(m *nfcommsv1.Device, i nfcomms.Info) {
-	m.Driver = i.Driver
+	m.Driver, m.Kind = i.Driver, kindOf(i)
 	m.Epoch = i.Epoch
 	m.AbiMajor, m.AbiMinor = int32(i.Major), int32(i.Minor)
 	m.Shape = &nfcommsv1.Shape{
@@ -33,6 +33,11 @@ func describe(m *nfcommsv1.Device, i nfcomms.Info) {
 		CanLoad:           i.CanLoad,
 	}
 	m.Board = board(i.Board)
+}
+
+// kindOf is the kind of a device, under the name that it has in reports.
+func kindOf(i nfcomms.Info) nfcommsv1.Device_Kind {
+	return nfcommsv1.Device_Kind(nfcommsv1.Device_Kind_value["KIND_"+strings.ToUpper(i.Kind())])
 }
 
 // barKinds are the kinds of windows by their number.

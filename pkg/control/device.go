@@ -150,6 +150,14 @@ func (d *device) opened() *nfcomms.Device {
 	return d.dev
 }
 
+// kind returns the kind of the device, unspecified unless it is open.
+func (d *device) kind() nfcommsv1.Device_Kind {
+	if dev := d.opened(); dev != nil {
+		return kindOf(dev.Info())
+	}
+	return nfcommsv1.Device_KIND_UNSPECIFIED
+}
+
 // current returns the state as it was last published.
 func (d *device) current() nfcommsv1.Device_State {
 	d.mu.Lock()

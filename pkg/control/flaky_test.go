@@ -25,6 +25,7 @@ type flaky struct {
 	stats     *bridge.Stats
 	version   string
 	fabric    bridge.Fabric
+	vendor    uint16       // of the card that it calls itself; 0: none
 	met       func()       // called once, after the next Subscribe
 	asked     func() error // called once, in place of the next Memory
 }
@@ -116,6 +117,9 @@ func (f *flaky) Info() bridge.Info {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i.DriverVersion = f.version
+	if f.vendor != 0 {
+		i.Driver, i.Board = "dev", &bridge.Board{Vendor: f.vendor}
+	}
 	return i
 }
 

@@ -324,7 +324,7 @@ func (d *device) syncOneLocked(t nfcomms.Target, ch *nfcomms.Channel) {
 	}
 	m := &nfcommsv1.Channel{
 		Name: ChannelName(d.id, t), Target: abi.ID(t).Target(), State: nfcommsv1.Channel_STATE_OPEN,
-		Owner: owner, Caller: caller, CreateTime: timestamppb.Now(), Listener: ch.Name(),
+		Owner: owner, Caller: caller, CreateTime: timestamppb.Now(), Listener: ch.Name(), DeviceKind: kindOf(d.dev.Info()),
 	}
 	if node, there := t.Node(); there {
 		m.Node = node.String()

@@ -37,7 +37,7 @@ func (v diagnosticService) GetDiagnostics(ctx context.Context, req *nfcommsv1.Ge
 		return nil, err
 	}
 	m := d.withStats()
-	resp := &nfcommsv1.GetDiagnosticsResponse{Name: m.Name, State: m.State, Failure: m.Failure, Stats: m.Stats}
+	resp := &nfcommsv1.GetDiagnosticsResponse{Name: m.Name, State: m.State, Failure: m.Failure, Stats: m.Stats, DeviceKind: m.Kind}
 	dev := d.opened()
 	if dev == nil {
 		return resp, nil
@@ -90,14 +90,14 @@ func (v diagnosticService) PingDevice(ctx context.Context, req *nfcommsv1.PingDe
 		return nil, err
 	}
 	defer ch.Close()
-	return ping(ctx, ch)
+	return ping(ctx, ch, d.kind())
 }
 
 // epoch is where the host's monotonic clock of a ping begins.
 var epoch = time.Now()
 
-// ping asks the time service once.
-func ping(ctx context.Context, ch *nfcomms.Channel) (*nfcommsv1.PingDeviceResponse, error) {
+// ping asks the time service of a device of this kind once.
+func ping(ctx context.Context, ch *nfcomms.Channel, kind nfcommsv1.Device_Kind) (*nfcommsv1.PingDeviceResponse, error) {
 	const stamp = 8 // bytes
 	var buf [nfcomms.MessageSize]byte
 	begin := time.Now()
@@ -115,6 +115,6 @@ func ping(ctx context.Context, ch *nfcomms.Channel) (*nfcommsv1.PingDeviceRespon
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(buf[i*stamp:]) }
 	return &nfcommsv1.PingDeviceResponse{
-		RoundTrip: durationpb.New(took), HostSendNs: word(0), DeviceReceiveNs: word(1), DeviceSendNs: word(2),
+		RoundTrip: durationpb.New(took), HostSendNs: word(0), DeviceReceiveNs: word(1), DeviceSendNs: word(2), DeviceKind: kind,
 	}, nil
 }

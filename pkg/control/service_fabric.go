@@ -60,7 +60,7 @@ func (v fabricService) GetFabric(ctx context.Context, req *nfcommsv1.GetFabricRe
 	nodes, links := s.Count()
 	return &nfcommsv1.GetFabricResponse{
 		Name: d.name(), Torus: s.Torus.String(), Node: state.Node.String(),
-		NodesKnown: int32(s.Torus.Nodes() - nodes[topology.Unknown]),
+		NodesKnown: int32(s.Torus.Nodes() - nodes[topology.Unknown]), DeviceKind: d.kind(),
 		Links: &nfcommsv1.LinkCounts{
 			Normal: int32(links[topology.Normal]), Sick: int32(links[topology.Sick]),
 			Broken: int32(links[topology.Broken]), Unknown: int32(links[topology.Unknown]),
@@ -83,7 +83,7 @@ func (v fabricService) ListNodes(ctx context.Context, req *nfcommsv1.ListNodesRe
 	if err != nil {
 		return nil, err
 	}
-	resp := &nfcommsv1.ListNodesResponse{ReadTime: timestamppb.Now()}
+	resp := &nfcommsv1.ListNodesResponse{ReadTime: timestamppb.Now(), DeviceKind: d.kind()}
 	state, err := f.State(ctx)
 	if err != nil {
 		return nil, err
@@ -264,5 +264,7 @@ func (v fabricService) TestLink(ctx context.Context, req *nfcommsv1.TestLinkRequ
 	if err != nil && (within.Err() == nil || ctx.Err() != nil) {
 		return nil, err
 	}
-	return &nfcommsv1.TestLinkResponse{Words: result.Words, WrongWords: result.Wrong, Took: durationpb.New(time.Since(begin))}, nil
+	return &nfcommsv1.TestLinkResponse{
+		Words: result.Words, WrongWords: result.Wrong, Took: durationpb.New(time.Since(begin)), DeviceKind: d.kind(),
+	}, nil
 }

@@ -43,7 +43,7 @@ func (v diagnosticService) WatchLatency(req *nfcommsv1.WatchLatencyRequest, stre
 	for {
 		select {
 		case <-due.C:
-			if err := stream.Send(latency(t.Take(ctx))); err != nil {
+			if err := stream.Send(latency(t.Take(ctx), d.kind())); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -71,9 +71,9 @@ func latencyOf(req *nfcommsv1.WatchLatencyRequest) (time.Duration, error) {
 	return interval, nil
 }
 
-// latency is what was measured in an interval.
-func latency(t trace.Result) *nfcommsv1.WatchLatencyResponse {
-	r := &nfcommsv1.WatchLatencyResponse{Lost: t.Lost, Wrong: t.Wrong}
+// latency is what was measured in an interval, of a device of this kind.
+func latency(t trace.Result, kind nfcommsv1.Device_Kind) *nfcommsv1.WatchLatencyResponse {
+	r := &nfcommsv1.WatchLatencyResponse{Lost: t.Lost, Wrong: t.Wrong, DeviceKind: kind}
 	if t.ClockKnown {
 		r.ClockError = durationpb.New(t.ClockError)
 	}

@@ -224,7 +224,9 @@ type Channel struct {
 	Node string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
 	// The name of the listener that the application dialed, or that accepted the
 	// channel; empty for other channels.
-	Listener      string `protobuf:"bytes,11,opt,name=listener,proto3" json:"listener,omitempty"`
+	Listener string `protobuf:"bytes,11,opt,name=listener,proto3" json:"listener,omitempty"`
+	// The kind of the device.
+	DeviceKind    Device_Kind `protobuf:"varint,12,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,6 +336,13 @@ func (x *Channel) GetListener() string {
 		return x.Listener
 	}
 	return ""
+}
+
+func (x *Channel) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
 }
 
 // Half is one direction of a channel as it is now: who waits for what.
@@ -967,7 +976,7 @@ var File_nfcomms_v1_channel_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\n" +
 	"\x18nfcomms/v1/channel.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\x9f\x04\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17nfcomms/v1/device.proto\x1a\x16nfcomms/v1/types.proto\"\xd9\x04\n" +
 	"\aChannel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\rR\x06target\x12/\n" +
@@ -981,7 +990,9 @@ const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\x03d2h\x18\t \x01(\v2\x10.nfcomms.v1.HalfR\x03d2h\x12\x12\n" +
 	"\x04node\x18\n" +
 	" \x01(\tR\x04node\x12\x1a\n" +
-	"\blistener\x18\v \x01(\tR\blistener\"@\n" +
+	"\blistener\x18\v \x01(\tR\blistener\x128\n" +
+	"\vdevice_kind\x18\f \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1075,8 +1086,9 @@ var file_nfcomms_v1_channel_proto_goTypes = []any{
 	(*WatchChannelsResponse)(nil), // 14: nfcomms.v1.WatchChannelsResponse
 	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 	(*ChannelStats)(nil),          // 16: nfcomms.v1.ChannelStats
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
-	(Change)(0),                   // 18: nfcomms.v1.Change
+	(Device_Kind)(0),              // 17: nfcomms.v1.Device.Kind
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(Change)(0),                   // 19: nfcomms.v1.Change
 }
 var file_nfcomms_v1_channel_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Channel.state:type_name -> nfcomms.v1.Channel.State
@@ -1085,29 +1097,30 @@ var file_nfcomms_v1_channel_proto_depIdxs = []int32{
 	16, // 3: nfcomms.v1.Channel.stats:type_name -> nfcomms.v1.ChannelStats
 	4,  // 4: nfcomms.v1.Channel.h2d:type_name -> nfcomms.v1.Half
 	4,  // 5: nfcomms.v1.Channel.d2h:type_name -> nfcomms.v1.Half
-	2,  // 6: nfcomms.v1.Half.state:type_name -> nfcomms.v1.Half.State
-	17, // 7: nfcomms.v1.Half.slept:type_name -> google.protobuf.Duration
-	3,  // 8: nfcomms.v1.ListChannelsResponse.channels:type_name -> nfcomms.v1.Channel
-	3,  // 9: nfcomms.v1.GetChannelResponse.channel:type_name -> nfcomms.v1.Channel
-	3,  // 10: nfcomms.v1.OpenChannelResponse.channel:type_name -> nfcomms.v1.Channel
-	3,  // 11: nfcomms.v1.CloseChannelResponse.channel:type_name -> nfcomms.v1.Channel
-	18, // 12: nfcomms.v1.WatchChannelsResponse.change:type_name -> nfcomms.v1.Change
-	3,  // 13: nfcomms.v1.WatchChannelsResponse.channel:type_name -> nfcomms.v1.Channel
-	5,  // 14: nfcomms.v1.ChannelService.ListChannels:input_type -> nfcomms.v1.ListChannelsRequest
-	7,  // 15: nfcomms.v1.ChannelService.GetChannel:input_type -> nfcomms.v1.GetChannelRequest
-	9,  // 16: nfcomms.v1.ChannelService.OpenChannel:input_type -> nfcomms.v1.OpenChannelRequest
-	11, // 17: nfcomms.v1.ChannelService.CloseChannel:input_type -> nfcomms.v1.CloseChannelRequest
-	13, // 18: nfcomms.v1.ChannelService.WatchChannels:input_type -> nfcomms.v1.WatchChannelsRequest
-	6,  // 19: nfcomms.v1.ChannelService.ListChannels:output_type -> nfcomms.v1.ListChannelsResponse
-	8,  // 20: nfcomms.v1.ChannelService.GetChannel:output_type -> nfcomms.v1.GetChannelResponse
-	10, // 21: nfcomms.v1.ChannelService.OpenChannel:output_type -> nfcomms.v1.OpenChannelResponse
-	12, // 22: nfcomms.v1.ChannelService.CloseChannel:output_type -> nfcomms.v1.CloseChannelResponse
-	14, // 23: nfcomms.v1.ChannelService.WatchChannels:output_type -> nfcomms.v1.WatchChannelsResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	17, // 6: nfcomms.v1.Channel.device_kind:type_name -> nfcomms.v1.Device.Kind
+	2,  // 7: nfcomms.v1.Half.state:type_name -> nfcomms.v1.Half.State
+	18, // 8: nfcomms.v1.Half.slept:type_name -> google.protobuf.Duration
+	3,  // 9: nfcomms.v1.ListChannelsResponse.channels:type_name -> nfcomms.v1.Channel
+	3,  // 10: nfcomms.v1.GetChannelResponse.channel:type_name -> nfcomms.v1.Channel
+	3,  // 11: nfcomms.v1.OpenChannelResponse.channel:type_name -> nfcomms.v1.Channel
+	3,  // 12: nfcomms.v1.CloseChannelResponse.channel:type_name -> nfcomms.v1.Channel
+	19, // 13: nfcomms.v1.WatchChannelsResponse.change:type_name -> nfcomms.v1.Change
+	3,  // 14: nfcomms.v1.WatchChannelsResponse.channel:type_name -> nfcomms.v1.Channel
+	5,  // 15: nfcomms.v1.ChannelService.ListChannels:input_type -> nfcomms.v1.ListChannelsRequest
+	7,  // 16: nfcomms.v1.ChannelService.GetChannel:input_type -> nfcomms.v1.GetChannelRequest
+	9,  // 17: nfcomms.v1.ChannelService.OpenChannel:input_type -> nfcomms.v1.OpenChannelRequest
+	11, // 18: nfcomms.v1.ChannelService.CloseChannel:input_type -> nfcomms.v1.CloseChannelRequest
+	13, // 19: nfcomms.v1.ChannelService.WatchChannels:input_type -> nfcomms.v1.WatchChannelsRequest
+	6,  // 20: nfcomms.v1.ChannelService.ListChannels:output_type -> nfcomms.v1.ListChannelsResponse
+	8,  // 21: nfcomms.v1.ChannelService.GetChannel:output_type -> nfcomms.v1.GetChannelResponse
+	10, // 22: nfcomms.v1.ChannelService.OpenChannel:output_type -> nfcomms.v1.OpenChannelResponse
+	12, // 23: nfcomms.v1.ChannelService.CloseChannel:output_type -> nfcomms.v1.CloseChannelResponse
+	14, // 24: nfcomms.v1.ChannelService.WatchChannels:output_type -> nfcomms.v1.WatchChannelsResponse
+	20, // [20:25] is the sub-list for method output_type
+	15, // [15:20] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_channel_proto_init() }
@@ -1115,6 +1128,7 @@ func file_nfcomms_v1_channel_proto_init() {
 	if File_nfcomms_v1_channel_proto != nil {
 		return
 	}
+	file_nfcomms_v1_device_proto_init()
 	file_nfcomms_v1_types_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -96,6 +96,63 @@ func (Device_State) EnumDescriptor() ([]byte, []int) {
 	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// Kind is what figures of rate and time are of.
+type Device_Kind int32
+
+const (
+	// The device was not open yet, or the server is too old to tell.
+	Device_KIND_UNSPECIFIED Device_Kind = 0
+	// A program of this machine, without a bus between.
+	Device_KIND_SIMULATED Device_Kind = 1
+	// A card that a program stands for.
+	Device_KIND_EMULATED Device_Kind = 2
+	// A card.
+	Device_KIND_HARDWARE Device_Kind = 3
+)
+
+// Enum value maps for Device_Kind.
+var (
+	Device_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_SIMULATED",
+		2: "KIND_EMULATED",
+		3: "KIND_HARDWARE",
+	}
+	Device_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_SIMULATED":   1,
+		"KIND_EMULATED":    2,
+		"KIND_HARDWARE":    3,
+	}
+)
+
+func (x Device_Kind) Enum() *Device_Kind {
+	p := new(Device_Kind)
+	*p = x
+	return p
+}
+
+func (x Device_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Device_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_nfcomms_v1_device_proto_enumTypes[1].Descriptor()
+}
+
+func (Device_Kind) Type() protoreflect.EnumType {
+	return &file_nfcomms_v1_device_proto_enumTypes[1]
+}
+
+func (x Device_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Device_Kind.Descriptor instead.
+func (Device_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{0, 1}
+}
+
 // Kind is what a window is made of.
 type Bar_Kind int32
 
@@ -137,11 +194,11 @@ func (x Bar_Kind) String() string {
 }
 
 func (Bar_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_nfcomms_v1_device_proto_enumTypes[1].Descriptor()
+	return file_nfcomms_v1_device_proto_enumTypes[2].Descriptor()
 }
 
 func (Bar_Kind) Type() protoreflect.EnumType {
-	return &file_nfcomms_v1_device_proto_enumTypes[1]
+	return &file_nfcomms_v1_device_proto_enumTypes[2]
 }
 
 func (x Bar_Kind) Number() protoreflect.EnumNumber {
@@ -181,7 +238,9 @@ type Device struct {
 	// Counters; absent in a watch, and if the device is not open.
 	Stats *DeviceStats `protobuf:"bytes,12,opt,name=stats,proto3" json:"stats,omitempty"`
 	// The card that it is; absent where it is none, as with "sim" and "shm".
-	Board         *Board `protobuf:"bytes,13,opt,name=board,proto3" json:"board,omitempty"`
+	Board *Board `protobuf:"bytes,13,opt,name=board,proto3" json:"board,omitempty"`
+	// Its kind.
+	Kind          Device_Kind `protobuf:"varint,14,opt,name=kind,proto3,enum=nfcomms.v1.Device_Kind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +364,13 @@ func (x *Device) GetBoard() *Board {
 		return x.Board
 	}
 	return nil
+}
+
+func (x *Device) GetKind() Device_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Device_KIND_UNSPECIFIED
 }
 
 // Board is the card that a device is, and its place on the bus.
@@ -2390,7 +2456,7 @@ var File_nfcomms_v1_device_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\n" +
 	"\x17nfcomms/v1/device.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xf6\x04\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xfb\x05\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x16\n" +
@@ -2406,7 +2472,8 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	" \x01(\x05R\babiMinor\x12'\n" +
 	"\x05shape\x18\v \x01(\v2\x11.nfcomms.v1.ShapeR\x05shape\x12-\n" +
 	"\x05stats\x18\f \x01(\v2\x17.nfcomms.v1.DeviceStatsR\x05stats\x12'\n" +
-	"\x05board\x18\r \x01(\v2\x11.nfcomms.v1.BoardR\x05board\"\xa4\x01\n" +
+	"\x05board\x18\r \x01(\v2\x11.nfcomms.v1.BoardR\x05board\x12+\n" +
+	"\x04kind\x18\x0e \x01(\x0e2\x17.nfcomms.v1.Device.KindR\x04kind\"\xa4\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_OPENING\x10\x01\x12\x0f\n" +
@@ -2415,7 +2482,12 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x0eSTATE_DRAINING\x10\x04\x12\x11\n" +
 	"\rSTATE_DRAINED\x10\x05\x12\x13\n" +
 	"\x0fSTATE_RESETTING\x10\x06\x12\x10\n" +
-	"\fSTATE_FAILED\x10\a\"\x8b\x02\n" +
+	"\fSTATE_FAILED\x10\a\"V\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eKIND_SIMULATED\x10\x01\x12\x11\n" +
+	"\rKIND_EMULATED\x10\x02\x12\x11\n" +
+	"\rKIND_HARDWARE\x10\x03\"\x8b\x02\n" +
 	"\x05Board\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x1b\n" +
 	"\tvendor_id\x18\x02 \x01(\rR\bvendorId\x12\x1b\n" +
@@ -2587,103 +2659,105 @@ func file_nfcomms_v1_device_proto_rawDescGZIP() []byte {
 	return file_nfcomms_v1_device_proto_rawDescData
 }
 
-var file_nfcomms_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_nfcomms_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_nfcomms_v1_device_proto_goTypes = []any{
 	(Device_State)(0),             // 0: nfcomms.v1.Device.State
-	(Bar_Kind)(0),                 // 1: nfcomms.v1.Bar.Kind
-	(*Device)(nil),                // 2: nfcomms.v1.Device
-	(*Board)(nil),                 // 3: nfcomms.v1.Board
-	(*BusLink)(nil),               // 4: nfcomms.v1.BusLink
-	(*Bar)(nil),                   // 5: nfcomms.v1.Bar
-	(*Shape)(nil),                 // 6: nfcomms.v1.Shape
-	(*DeviceStats)(nil),           // 7: nfcomms.v1.DeviceStats
-	(*MailboxStats)(nil),          // 8: nfcomms.v1.MailboxStats
-	(*ListDevicesRequest)(nil),    // 9: nfcomms.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),   // 10: nfcomms.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),      // 11: nfcomms.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),     // 12: nfcomms.v1.GetDeviceResponse
-	(*WatchDevicesRequest)(nil),   // 13: nfcomms.v1.WatchDevicesRequest
-	(*WatchDevicesResponse)(nil),  // 14: nfcomms.v1.WatchDevicesResponse
-	(*ResetDeviceRequest)(nil),    // 15: nfcomms.v1.ResetDeviceRequest
-	(*ResetDeviceResponse)(nil),   // 16: nfcomms.v1.ResetDeviceResponse
-	(*DrainDeviceRequest)(nil),    // 17: nfcomms.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),   // 18: nfcomms.v1.DrainDeviceResponse
-	(*ResumeDeviceRequest)(nil),   // 19: nfcomms.v1.ResumeDeviceRequest
-	(*ResumeDeviceResponse)(nil),  // 20: nfcomms.v1.ResumeDeviceResponse
-	(*LoadProgramRequest)(nil),    // 21: nfcomms.v1.LoadProgramRequest
-	(*LoadProgramHeader)(nil),     // 22: nfcomms.v1.LoadProgramHeader
-	(*LoadProgramResponse)(nil),   // 23: nfcomms.v1.LoadProgramResponse
-	(*Program)(nil),               // 24: nfcomms.v1.Program
-	(*Process)(nil),               // 25: nfcomms.v1.Process
-	(*StartProgramRequest)(nil),   // 26: nfcomms.v1.StartProgramRequest
-	(*StartProgramResponse)(nil),  // 27: nfcomms.v1.StartProgramResponse
-	(*StopProgramRequest)(nil),    // 28: nfcomms.v1.StopProgramRequest
-	(*StopProgramResponse)(nil),   // 29: nfcomms.v1.StopProgramResponse
-	(*ListProgramsRequest)(nil),   // 30: nfcomms.v1.ListProgramsRequest
-	(*ListProgramsResponse)(nil),  // 31: nfcomms.v1.ListProgramsResponse
-	(*ListProcessesRequest)(nil),  // 32: nfcomms.v1.ListProcessesRequest
-	(*ListProcessesResponse)(nil), // 33: nfcomms.v1.ListProcessesResponse
-	(*Failure)(nil),               // 34: nfcomms.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
-	(*ChannelStats)(nil),          // 37: nfcomms.v1.ChannelStats
-	(Change)(0),                   // 38: nfcomms.v1.Change
+	(Device_Kind)(0),              // 1: nfcomms.v1.Device.Kind
+	(Bar_Kind)(0),                 // 2: nfcomms.v1.Bar.Kind
+	(*Device)(nil),                // 3: nfcomms.v1.Device
+	(*Board)(nil),                 // 4: nfcomms.v1.Board
+	(*BusLink)(nil),               // 5: nfcomms.v1.BusLink
+	(*Bar)(nil),                   // 6: nfcomms.v1.Bar
+	(*Shape)(nil),                 // 7: nfcomms.v1.Shape
+	(*DeviceStats)(nil),           // 8: nfcomms.v1.DeviceStats
+	(*MailboxStats)(nil),          // 9: nfcomms.v1.MailboxStats
+	(*ListDevicesRequest)(nil),    // 10: nfcomms.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),   // 11: nfcomms.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),      // 12: nfcomms.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),     // 13: nfcomms.v1.GetDeviceResponse
+	(*WatchDevicesRequest)(nil),   // 14: nfcomms.v1.WatchDevicesRequest
+	(*WatchDevicesResponse)(nil),  // 15: nfcomms.v1.WatchDevicesResponse
+	(*ResetDeviceRequest)(nil),    // 16: nfcomms.v1.ResetDeviceRequest
+	(*ResetDeviceResponse)(nil),   // 17: nfcomms.v1.ResetDeviceResponse
+	(*DrainDeviceRequest)(nil),    // 18: nfcomms.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),   // 19: nfcomms.v1.DrainDeviceResponse
+	(*ResumeDeviceRequest)(nil),   // 20: nfcomms.v1.ResumeDeviceRequest
+	(*ResumeDeviceResponse)(nil),  // 21: nfcomms.v1.ResumeDeviceResponse
+	(*LoadProgramRequest)(nil),    // 22: nfcomms.v1.LoadProgramRequest
+	(*LoadProgramHeader)(nil),     // 23: nfcomms.v1.LoadProgramHeader
+	(*LoadProgramResponse)(nil),   // 24: nfcomms.v1.LoadProgramResponse
+	(*Program)(nil),               // 25: nfcomms.v1.Program
+	(*Process)(nil),               // 26: nfcomms.v1.Process
+	(*StartProgramRequest)(nil),   // 27: nfcomms.v1.StartProgramRequest
+	(*StartProgramResponse)(nil),  // 28: nfcomms.v1.StartProgramResponse
+	(*StopProgramRequest)(nil),    // 29: nfcomms.v1.StopProgramRequest
+	(*StopProgramResponse)(nil),   // 30: nfcomms.v1.StopProgramResponse
+	(*ListProgramsRequest)(nil),   // 31: nfcomms.v1.ListProgramsRequest
+	(*ListProgramsResponse)(nil),  // 32: nfcomms.v1.ListProgramsResponse
+	(*ListProcessesRequest)(nil),  // 33: nfcomms.v1.ListProcessesRequest
+	(*ListProcessesResponse)(nil), // 34: nfcomms.v1.ListProcessesResponse
+	(*Failure)(nil),               // 35: nfcomms.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
+	(*ChannelStats)(nil),          // 38: nfcomms.v1.ChannelStats
+	(Change)(0),                   // 39: nfcomms.v1.Change
 }
 var file_nfcomms_v1_device_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Device.state:type_name -> nfcomms.v1.Device.State
-	34, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
-	35, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
-	6,  // 3: nfcomms.v1.Device.shape:type_name -> nfcomms.v1.Shape
-	7,  // 4: nfcomms.v1.Device.stats:type_name -> nfcomms.v1.DeviceStats
-	3,  // 5: nfcomms.v1.Device.board:type_name -> nfcomms.v1.Board
-	4,  // 6: nfcomms.v1.Board.link:type_name -> nfcomms.v1.BusLink
-	5,  // 7: nfcomms.v1.Board.bars:type_name -> nfcomms.v1.Bar
-	1,  // 8: nfcomms.v1.Bar.kind:type_name -> nfcomms.v1.Bar.Kind
-	36, // 9: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
-	37, // 10: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
-	8,  // 11: nfcomms.v1.DeviceStats.mailboxes:type_name -> nfcomms.v1.MailboxStats
-	2,  // 12: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
-	2,  // 13: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	38, // 14: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
-	2,  // 15: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
-	2,  // 16: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	36, // 17: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
-	2,  // 18: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
-	2,  // 19: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
-	22, // 20: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
-	24, // 21: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
-	35, // 22: nfcomms.v1.Process.start_time:type_name -> google.protobuf.Timestamp
-	25, // 23: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
-	24, // 24: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
-	25, // 25: nfcomms.v1.ListProcessesResponse.processes:type_name -> nfcomms.v1.Process
-	9,  // 26: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
-	11, // 27: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
-	13, // 28: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
-	15, // 29: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
-	17, // 30: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
-	19, // 31: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
-	21, // 32: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
-	26, // 33: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
-	28, // 34: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
-	30, // 35: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
-	32, // 36: nfcomms.v1.DeviceService.ListProcesses:input_type -> nfcomms.v1.ListProcessesRequest
-	10, // 37: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
-	12, // 38: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
-	14, // 39: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
-	16, // 40: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
-	18, // 41: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
-	20, // 42: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
-	23, // 43: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
-	27, // 44: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
-	29, // 45: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
-	31, // 46: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
-	33, // 47: nfcomms.v1.DeviceService.ListProcesses:output_type -> nfcomms.v1.ListProcessesResponse
-	37, // [37:48] is the sub-list for method output_type
-	26, // [26:37] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	35, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
+	36, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
+	7,  // 3: nfcomms.v1.Device.shape:type_name -> nfcomms.v1.Shape
+	8,  // 4: nfcomms.v1.Device.stats:type_name -> nfcomms.v1.DeviceStats
+	4,  // 5: nfcomms.v1.Device.board:type_name -> nfcomms.v1.Board
+	1,  // 6: nfcomms.v1.Device.kind:type_name -> nfcomms.v1.Device.Kind
+	5,  // 7: nfcomms.v1.Board.link:type_name -> nfcomms.v1.BusLink
+	6,  // 8: nfcomms.v1.Board.bars:type_name -> nfcomms.v1.Bar
+	2,  // 9: nfcomms.v1.Bar.kind:type_name -> nfcomms.v1.Bar.Kind
+	37, // 10: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
+	38, // 11: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
+	9,  // 12: nfcomms.v1.DeviceStats.mailboxes:type_name -> nfcomms.v1.MailboxStats
+	3,  // 13: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
+	3,  // 14: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
+	39, // 15: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
+	3,  // 16: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
+	3,  // 17: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
+	37, // 18: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
+	3,  // 19: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
+	3,  // 20: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
+	23, // 21: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
+	25, // 22: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
+	36, // 23: nfcomms.v1.Process.start_time:type_name -> google.protobuf.Timestamp
+	26, // 24: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
+	25, // 25: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
+	26, // 26: nfcomms.v1.ListProcessesResponse.processes:type_name -> nfcomms.v1.Process
+	10, // 27: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
+	12, // 28: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
+	14, // 29: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
+	16, // 30: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
+	18, // 31: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
+	20, // 32: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
+	22, // 33: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
+	27, // 34: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
+	29, // 35: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
+	31, // 36: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
+	33, // 37: nfcomms.v1.DeviceService.ListProcesses:input_type -> nfcomms.v1.ListProcessesRequest
+	11, // 38: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
+	13, // 39: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
+	15, // 40: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
+	17, // 41: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
+	19, // 42: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
+	21, // 43: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
+	24, // 44: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
+	28, // 45: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
+	30, // 46: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
+	32, // 47: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
+	34, // 48: nfcomms.v1.DeviceService.ListProcesses:output_type -> nfcomms.v1.ListProcessesResponse
+	38, // [38:49] is the sub-list for method output_type
+	27, // [27:38] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_device_proto_init() }
@@ -2702,7 +2776,7 @@ func file_nfcomms_v1_device_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_device_proto_rawDesc), len(file_nfcomms_v1_device_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,

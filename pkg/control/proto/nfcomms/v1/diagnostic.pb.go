@@ -696,7 +696,9 @@ type GetDiagnosticsResponse struct {
 	Stats *DeviceStats `protobuf:"bytes,7,opt,name=stats,proto3" json:"stats,omitempty"`
 	// Time since the last heartbeat, also when it is overdue; absent if the device
 	// is not open.
-	HeartbeatAge  *durationpb.Duration `protobuf:"bytes,8,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
+	HeartbeatAge *durationpb.Duration `protobuf:"bytes,8,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
+	// The kind of the device.
+	DeviceKind    Device_Kind `protobuf:"varint,9,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -787,6 +789,13 @@ func (x *GetDiagnosticsResponse) GetHeartbeatAge() *durationpb.Duration {
 	return nil
 }
 
+func (x *GetDiagnosticsResponse) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
+}
+
 // PingDeviceRequest names a device.
 type PingDeviceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -844,7 +853,9 @@ type PingDeviceResponse struct {
 	// clocks have no common zero.
 	DeviceReceiveNs uint64 `protobuf:"varint,3,opt,name=device_receive_ns,json=deviceReceiveNs,proto3" json:"device_receive_ns,omitempty"`
 	// The device's clock when it answered, in nanoseconds.
-	DeviceSendNs  uint64 `protobuf:"varint,4,opt,name=device_send_ns,json=deviceSendNs,proto3" json:"device_send_ns,omitempty"`
+	DeviceSendNs uint64 `protobuf:"varint,4,opt,name=device_send_ns,json=deviceSendNs,proto3" json:"device_send_ns,omitempty"`
+	// The kind of the device that the times are of.
+	DeviceKind    Device_Kind `protobuf:"varint,5,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -905,6 +916,13 @@ func (x *PingDeviceResponse) GetDeviceSendNs() uint64 {
 		return x.DeviceSendNs
 	}
 	return 0
+}
+
+func (x *PingDeviceResponse) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
 }
 
 // Times is a distribution of times.
@@ -1202,7 +1220,9 @@ type WatchLatencyResponse struct {
 	Wrong uint64 `protobuf:"varint,3,opt,name=wrong,proto3" json:"wrong,omitempty"`
 	// How far the comparison of the device's clock with the host's may be off;
 	// absent if they could not be compared.
-	ClockError    *durationpb.Duration `protobuf:"bytes,4,opt,name=clock_error,json=clockError,proto3" json:"clock_error,omitempty"`
+	ClockError *durationpb.Duration `protobuf:"bytes,4,opt,name=clock_error,json=clockError,proto3" json:"clock_error,omitempty"`
+	// The kind of the device that the times are of.
+	DeviceKind    Device_Kind `protobuf:"varint,5,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1265,6 +1285,13 @@ func (x *WatchLatencyResponse) GetClockError() *durationpb.Duration {
 	return nil
 }
 
+func (x *WatchLatencyResponse) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
+}
+
 var File_nfcomms_v1_diagnostic_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
@@ -1301,7 +1328,7 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\tTYPE_IMEM\x10\x03\x12\r\n" +
 	"\tTYPE_EMEM\x10\x04\"+\n" +
 	"\x15GetDiagnosticsRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x9b\x03\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xd5\x03\n" +
 	"\x16GetDiagnosticsResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.nfcomms.v1.Device.StateR\x05state\x12-\n" +
@@ -1312,16 +1339,20 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"diagnostic\x12.\n" +
 	"\bmemories\x18\x06 \x03(\v2\x12.nfcomms.v1.MemoryR\bmemories\x12-\n" +
 	"\x05stats\x18\a \x01(\v2\x17.nfcomms.v1.DeviceStatsR\x05stats\x12>\n" +
-	"\rheartbeat_age\x18\b \x01(\v2\x19.google.protobuf.DurationR\fheartbeatAge\"'\n" +
+	"\rheartbeat_age\x18\b \x01(\v2\x19.google.protobuf.DurationR\fheartbeatAge\x128\n" +
+	"\vdevice_kind\x18\t \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind\"'\n" +
 	"\x11PingDeviceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xc2\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xfc\x01\n" +
 	"\x12PingDeviceResponse\x128\n" +
 	"\n" +
 	"round_trip\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x12 \n" +
 	"\fhost_send_ns\x18\x02 \x01(\x04R\n" +
 	"hostSendNs\x12*\n" +
 	"\x11device_receive_ns\x18\x03 \x01(\x04R\x0fdeviceReceiveNs\x12$\n" +
-	"\x0edevice_send_ns\x18\x04 \x01(\x04R\fdeviceSendNs\"\xbd\x01\n" +
+	"\x0edevice_send_ns\x18\x04 \x01(\x04R\fdeviceSendNs\x128\n" +
+	"\vdevice_kind\x18\x05 \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind\"\xbd\x01\n" +
 	"\x05Times\x12-\n" +
 	"\x04mean\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04mean\x12+\n" +
 	"\x03p50\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03p50\x12+\n" +
@@ -1341,7 +1372,7 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\x13WatchLatencyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05every\x18\x02 \x01(\rR\x05every\x125\n" +
-	"\binterval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xb3\x01\n" +
+	"\binterval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xed\x01\n" +
 	"\x14WatchLatencyResponse\x125\n" +
 	"\n" +
 	"waterfalls\x18\x01 \x03(\v2\x15.nfcomms.v1.WaterfallR\n" +
@@ -1349,7 +1380,9 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\x04lost\x18\x02 \x01(\x04R\x04lost\x12\x14\n" +
 	"\x05wrong\x18\x03 \x01(\x04R\x05wrong\x12:\n" +
 	"\vclock_error\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"clockError*\x8e\x02\n" +
+	"clockError\x128\n" +
+	"\vdevice_kind\x18\x05 \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind*\x8e\x02\n" +
 	"\x04Part\x12\x14\n" +
 	"\x10PART_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14PART_SERVICE_NETWORK\x10\x01\x12\x0f\n" +
@@ -1429,6 +1462,7 @@ var file_nfcomms_v1_diagnostic_proto_goTypes = []any{
 	(Device_State)(0),              // 18: nfcomms.v1.Device.State
 	(*Failure)(nil),                // 19: nfcomms.v1.Failure
 	(*DeviceStats)(nil),            // 20: nfcomms.v1.DeviceStats
+	(Device_Kind)(0),               // 21: nfcomms.v1.Device.Kind
 }
 var file_nfcomms_v1_diagnostic_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Reading.part:type_name -> nfcomms.v1.Part
@@ -1444,29 +1478,32 @@ var file_nfcomms_v1_diagnostic_proto_depIdxs = []int32{
 	7,  // 10: nfcomms.v1.GetDiagnosticsResponse.memories:type_name -> nfcomms.v1.Memory
 	20, // 11: nfcomms.v1.GetDiagnosticsResponse.stats:type_name -> nfcomms.v1.DeviceStats
 	17, // 12: nfcomms.v1.GetDiagnosticsResponse.heartbeat_age:type_name -> google.protobuf.Duration
-	17, // 13: nfcomms.v1.PingDeviceResponse.round_trip:type_name -> google.protobuf.Duration
-	17, // 14: nfcomms.v1.Times.mean:type_name -> google.protobuf.Duration
-	17, // 15: nfcomms.v1.Times.p50:type_name -> google.protobuf.Duration
-	17, // 16: nfcomms.v1.Times.p99:type_name -> google.protobuf.Duration
-	17, // 17: nfcomms.v1.Times.max:type_name -> google.protobuf.Duration
-	2,  // 18: nfcomms.v1.LayerTimes.layer:type_name -> nfcomms.v1.Layer
-	12, // 19: nfcomms.v1.LayerTimes.times:type_name -> nfcomms.v1.Times
-	12, // 20: nfcomms.v1.Waterfall.whole:type_name -> nfcomms.v1.Times
-	13, // 21: nfcomms.v1.Waterfall.layers:type_name -> nfcomms.v1.LayerTimes
-	17, // 22: nfcomms.v1.WatchLatencyRequest.interval:type_name -> google.protobuf.Duration
-	14, // 23: nfcomms.v1.WatchLatencyResponse.waterfalls:type_name -> nfcomms.v1.Waterfall
-	17, // 24: nfcomms.v1.WatchLatencyResponse.clock_error:type_name -> google.protobuf.Duration
-	8,  // 25: nfcomms.v1.DiagnosticService.GetDiagnostics:input_type -> nfcomms.v1.GetDiagnosticsRequest
-	10, // 26: nfcomms.v1.DiagnosticService.PingDevice:input_type -> nfcomms.v1.PingDeviceRequest
-	15, // 27: nfcomms.v1.DiagnosticService.WatchLatency:input_type -> nfcomms.v1.WatchLatencyRequest
-	9,  // 28: nfcomms.v1.DiagnosticService.GetDiagnostics:output_type -> nfcomms.v1.GetDiagnosticsResponse
-	11, // 29: nfcomms.v1.DiagnosticService.PingDevice:output_type -> nfcomms.v1.PingDeviceResponse
-	16, // 30: nfcomms.v1.DiagnosticService.WatchLatency:output_type -> nfcomms.v1.WatchLatencyResponse
-	28, // [28:31] is the sub-list for method output_type
-	25, // [25:28] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	21, // 13: nfcomms.v1.GetDiagnosticsResponse.device_kind:type_name -> nfcomms.v1.Device.Kind
+	17, // 14: nfcomms.v1.PingDeviceResponse.round_trip:type_name -> google.protobuf.Duration
+	21, // 15: nfcomms.v1.PingDeviceResponse.device_kind:type_name -> nfcomms.v1.Device.Kind
+	17, // 16: nfcomms.v1.Times.mean:type_name -> google.protobuf.Duration
+	17, // 17: nfcomms.v1.Times.p50:type_name -> google.protobuf.Duration
+	17, // 18: nfcomms.v1.Times.p99:type_name -> google.protobuf.Duration
+	17, // 19: nfcomms.v1.Times.max:type_name -> google.protobuf.Duration
+	2,  // 20: nfcomms.v1.LayerTimes.layer:type_name -> nfcomms.v1.Layer
+	12, // 21: nfcomms.v1.LayerTimes.times:type_name -> nfcomms.v1.Times
+	12, // 22: nfcomms.v1.Waterfall.whole:type_name -> nfcomms.v1.Times
+	13, // 23: nfcomms.v1.Waterfall.layers:type_name -> nfcomms.v1.LayerTimes
+	17, // 24: nfcomms.v1.WatchLatencyRequest.interval:type_name -> google.protobuf.Duration
+	14, // 25: nfcomms.v1.WatchLatencyResponse.waterfalls:type_name -> nfcomms.v1.Waterfall
+	17, // 26: nfcomms.v1.WatchLatencyResponse.clock_error:type_name -> google.protobuf.Duration
+	21, // 27: nfcomms.v1.WatchLatencyResponse.device_kind:type_name -> nfcomms.v1.Device.Kind
+	8,  // 28: nfcomms.v1.DiagnosticService.GetDiagnostics:input_type -> nfcomms.v1.GetDiagnosticsRequest
+	10, // 29: nfcomms.v1.DiagnosticService.PingDevice:input_type -> nfcomms.v1.PingDeviceRequest
+	15, // 30: nfcomms.v1.DiagnosticService.WatchLatency:input_type -> nfcomms.v1.WatchLatencyRequest
+	9,  // 31: nfcomms.v1.DiagnosticService.GetDiagnostics:output_type -> nfcomms.v1.GetDiagnosticsResponse
+	11, // 32: nfcomms.v1.DiagnosticService.PingDevice:output_type -> nfcomms.v1.PingDeviceResponse
+	16, // 33: nfcomms.v1.DiagnosticService.WatchLatency:output_type -> nfcomms.v1.WatchLatencyResponse
+	31, // [31:34] is the sub-list for method output_type
+	28, // [28:31] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_diagnostic_proto_init() }

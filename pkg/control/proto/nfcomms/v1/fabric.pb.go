@@ -552,7 +552,9 @@ type GetFabricResponse struct {
 	// Nodes that have reported.
 	NodesKnown int32 `protobuf:"varint,4,opt,name=nodes_known,json=nodesKnown,proto3" json:"nodes_known,omitempty"`
 	// How links are.
-	Links         *LinkCounts `protobuf:"bytes,5,opt,name=links,proto3" json:"links,omitempty"`
+	Links *LinkCounts `protobuf:"bytes,5,opt,name=links,proto3" json:"links,omitempty"`
+	// The kind of the device.
+	DeviceKind    Device_Kind `protobuf:"varint,6,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -620,6 +622,13 @@ func (x *GetFabricResponse) GetLinks() *LinkCounts {
 		return x.Links
 	}
 	return nil
+}
+
+func (x *GetFabricResponse) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
 }
 
 // ListNodesRequest asks for a page.
@@ -694,7 +703,9 @@ type ListNodesResponse struct {
 	// The token of the next page; empty after the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// When the page was read: two of them give rates.
-	ReadTime      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	ReadTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	// The kind of the device whose fabric it is.
+	DeviceKind    Device_Kind `protobuf:"varint,4,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -748,6 +759,13 @@ func (x *ListNodesResponse) GetReadTime() *timestamppb.Timestamp {
 		return x.ReadTime
 	}
 	return nil
+}
+
+func (x *ListNodesResponse) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
 }
 
 // GetRouteRequest names two nodes.
@@ -1161,7 +1179,9 @@ type TestLinkResponse struct {
 	// Those that were not as they were sent.
 	WrongWords uint64 `protobuf:"varint,2,opt,name=wrong_words,json=wrongWords,proto3" json:"wrong_words,omitempty"`
 	// How long the test took.
-	Took          *durationpb.Duration `protobuf:"bytes,3,opt,name=took,proto3" json:"took,omitempty"`
+	Took *durationpb.Duration `protobuf:"bytes,3,opt,name=took,proto3" json:"took,omitempty"`
+	// The kind of the device whose fabric it is.
+	DeviceKind    Device_Kind `protobuf:"varint,4,opt,name=device_kind,json=deviceKind,proto3,enum=nfcomms.v1.Device_Kind" json:"device_kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1217,12 +1237,19 @@ func (x *TestLinkResponse) GetTook() *durationpb.Duration {
 	return nil
 }
 
+func (x *TestLinkResponse) GetDeviceKind() Device_Kind {
+	if x != nil {
+		return x.DeviceKind
+	}
+	return Device_KIND_UNSPECIFIED
+}
+
 var File_nfcomms_v1_fabric_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\n" +
 	"\x17nfcomms/v1/fabric.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bnfcomms/v1/diagnostic.proto\"\xbc\x03\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17nfcomms/v1/device.proto\x1a\x1bnfcomms/v1/diagnostic.proto\"\xbc\x03\n" +
 	"\x04Link\x12\x1c\n" +
 	"\tdirection\x18\x01 \x01(\tR\tdirection\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12,\n" +
@@ -1272,23 +1299,27 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\tR\x02to\x12\x16\n" +
 	"\x06detour\x18\x04 \x01(\bR\x06detour\"&\n" +
 	"\x10GetFabricRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xa0\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xda\x01\n" +
 	"\x11GetFabricResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05torus\x18\x02 \x01(\tR\x05torus\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x1f\n" +
 	"\vnodes_known\x18\x04 \x01(\x05R\n" +
 	"nodesKnown\x12,\n" +
-	"\x05links\x18\x05 \x01(\v2\x16.nfcomms.v1.LinkCountsR\x05links\"f\n" +
+	"\x05links\x18\x05 \x01(\v2\x16.nfcomms.v1.LinkCountsR\x05links\x128\n" +
+	"\vdevice_kind\x18\x06 \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind\"f\n" +
 	"\x10ListNodesRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\x9c\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\xd6\x01\n" +
 	"\x11ListNodesResponse\x12&\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x10.nfcomms.v1.NodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x127\n" +
-	"\tread_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\"I\n" +
+	"\tread_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x128\n" +
+	"\vdevice_kind\x18\x04 \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind\"I\n" +
 	"\x0fGetRouteRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
@@ -1311,12 +1342,14 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04link\x18\x03 \x01(\tR\x04link\x125\n" +
 	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x14\n" +
-	"\x05words\x18\x05 \x01(\x04R\x05words\"x\n" +
+	"\x05words\x18\x05 \x01(\x04R\x05words\"\xb2\x01\n" +
 	"\x10TestLinkResponse\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\x04R\x05words\x12\x1f\n" +
 	"\vwrong_words\x18\x02 \x01(\x04R\n" +
 	"wrongWords\x12-\n" +
-	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took2\xbc\x03\n" +
+	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took\x128\n" +
+	"\vdevice_kind\x18\x04 \x01(\x0e2\x17.nfcomms.v1.Device.KindR\n" +
+	"deviceKind2\xbc\x03\n" +
 	"\rFabricService\x12H\n" +
 	"\tGetFabric\x12\x1c.nfcomms.v1.GetFabricRequest\x1a\x1d.nfcomms.v1.GetFabricResponse\x12H\n" +
 	"\tListNodes\x12\x1c.nfcomms.v1.ListNodesRequest\x1a\x1d.nfcomms.v1.ListNodesResponse\x12E\n" +
@@ -1359,7 +1392,8 @@ var file_nfcomms_v1_fabric_proto_goTypes = []any{
 	(*TestLinkResponse)(nil),      // 16: nfcomms.v1.TestLinkResponse
 	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
 	(*DiagnosticWord)(nil),        // 18: nfcomms.v1.DiagnosticWord
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(Device_Kind)(0),              // 19: nfcomms.v1.Device.Kind
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
 }
 var file_nfcomms_v1_fabric_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Link.state:type_name -> nfcomms.v1.Link.State
@@ -1367,28 +1401,31 @@ var file_nfcomms_v1_fabric_proto_depIdxs = []int32{
 	18, // 2: nfcomms.v1.Node.diagnostic:type_name -> nfcomms.v1.DiagnosticWord
 	1,  // 3: nfcomms.v1.Node.links:type_name -> nfcomms.v1.Link
 	3,  // 4: nfcomms.v1.GetFabricResponse.links:type_name -> nfcomms.v1.LinkCounts
-	2,  // 5: nfcomms.v1.ListNodesResponse.nodes:type_name -> nfcomms.v1.Node
-	19, // 6: nfcomms.v1.ListNodesResponse.read_time:type_name -> google.protobuf.Timestamp
-	4,  // 7: nfcomms.v1.GetRouteResponse.hops:type_name -> nfcomms.v1.Hop
-	17, // 8: nfcomms.v1.TestLinkRequest.duration:type_name -> google.protobuf.Duration
-	17, // 9: nfcomms.v1.TestLinkResponse.took:type_name -> google.protobuf.Duration
-	5,  // 10: nfcomms.v1.FabricService.GetFabric:input_type -> nfcomms.v1.GetFabricRequest
-	7,  // 11: nfcomms.v1.FabricService.ListNodes:input_type -> nfcomms.v1.ListNodesRequest
-	9,  // 12: nfcomms.v1.FabricService.GetRoute:input_type -> nfcomms.v1.GetRouteRequest
-	11, // 13: nfcomms.v1.FabricService.CutLink:input_type -> nfcomms.v1.CutLinkRequest
-	13, // 14: nfcomms.v1.FabricService.MendLink:input_type -> nfcomms.v1.MendLinkRequest
-	15, // 15: nfcomms.v1.FabricService.TestLink:input_type -> nfcomms.v1.TestLinkRequest
-	6,  // 16: nfcomms.v1.FabricService.GetFabric:output_type -> nfcomms.v1.GetFabricResponse
-	8,  // 17: nfcomms.v1.FabricService.ListNodes:output_type -> nfcomms.v1.ListNodesResponse
-	10, // 18: nfcomms.v1.FabricService.GetRoute:output_type -> nfcomms.v1.GetRouteResponse
-	12, // 19: nfcomms.v1.FabricService.CutLink:output_type -> nfcomms.v1.CutLinkResponse
-	14, // 20: nfcomms.v1.FabricService.MendLink:output_type -> nfcomms.v1.MendLinkResponse
-	16, // 21: nfcomms.v1.FabricService.TestLink:output_type -> nfcomms.v1.TestLinkResponse
-	16, // [16:22] is the sub-list for method output_type
-	10, // [10:16] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	19, // 5: nfcomms.v1.GetFabricResponse.device_kind:type_name -> nfcomms.v1.Device.Kind
+	2,  // 6: nfcomms.v1.ListNodesResponse.nodes:type_name -> nfcomms.v1.Node
+	20, // 7: nfcomms.v1.ListNodesResponse.read_time:type_name -> google.protobuf.Timestamp
+	19, // 8: nfcomms.v1.ListNodesResponse.device_kind:type_name -> nfcomms.v1.Device.Kind
+	4,  // 9: nfcomms.v1.GetRouteResponse.hops:type_name -> nfcomms.v1.Hop
+	17, // 10: nfcomms.v1.TestLinkRequest.duration:type_name -> google.protobuf.Duration
+	17, // 11: nfcomms.v1.TestLinkResponse.took:type_name -> google.protobuf.Duration
+	19, // 12: nfcomms.v1.TestLinkResponse.device_kind:type_name -> nfcomms.v1.Device.Kind
+	5,  // 13: nfcomms.v1.FabricService.GetFabric:input_type -> nfcomms.v1.GetFabricRequest
+	7,  // 14: nfcomms.v1.FabricService.ListNodes:input_type -> nfcomms.v1.ListNodesRequest
+	9,  // 15: nfcomms.v1.FabricService.GetRoute:input_type -> nfcomms.v1.GetRouteRequest
+	11, // 16: nfcomms.v1.FabricService.CutLink:input_type -> nfcomms.v1.CutLinkRequest
+	13, // 17: nfcomms.v1.FabricService.MendLink:input_type -> nfcomms.v1.MendLinkRequest
+	15, // 18: nfcomms.v1.FabricService.TestLink:input_type -> nfcomms.v1.TestLinkRequest
+	6,  // 19: nfcomms.v1.FabricService.GetFabric:output_type -> nfcomms.v1.GetFabricResponse
+	8,  // 20: nfcomms.v1.FabricService.ListNodes:output_type -> nfcomms.v1.ListNodesResponse
+	10, // 21: nfcomms.v1.FabricService.GetRoute:output_type -> nfcomms.v1.GetRouteResponse
+	12, // 22: nfcomms.v1.FabricService.CutLink:output_type -> nfcomms.v1.CutLinkResponse
+	14, // 23: nfcomms.v1.FabricService.MendLink:output_type -> nfcomms.v1.MendLinkResponse
+	16, // 24: nfcomms.v1.FabricService.TestLink:output_type -> nfcomms.v1.TestLinkResponse
+	19, // [19:25] is the sub-list for method output_type
+	13, // [13:19] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_fabric_proto_init() }
@@ -1396,6 +1433,7 @@ func file_nfcomms_v1_fabric_proto_init() {
 	if File_nfcomms_v1_fabric_proto != nil {
 		return
 	}
+	file_nfcomms_v1_device_proto_init()
 	file_nfcomms_v1_diagnostic_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
