@@ -205,7 +205,7 @@ func TestTopAll(t *testing.T) {
 	loop := c.nfctl(t, "top", "--all", "--loop", "-n", "2", "-i", "100ms")
 	require.Equal(t, exitOK, loop.code, loop.err)
 	require.Equal(t, 2, strings.Count(loop.out, "rates over"))
-	require.Regexp(t, `(?m)^good42 +card0 +ready `, loop.out)
+	require.Regexp(t, `(?m)^good42 +card0 +kind not told +ready `, loop.out)
 	require.Regexp(t, `(?m)^slow4 +slow `, loop.out)
 	require.NotContains(t, loop.out, "\x1b")
 }
@@ -246,7 +246,7 @@ func TestPollersWait(t *testing.T) {
 	m := topModel{opt: topOptions{interval: time.Second, channels: 9}, title: "2 servers"}.add(sample{at: time.Unix(1, 0), parts: parts})
 	text := m.View().Content
 	require.Contains(t, text, "1 of 2 servers are not ok, 1 unreachable")
-	require.Regexp(t, `> +fine +nic0 +ready`, text)
+	require.Regexp(t, `> +fine +nic0 +kind not told +ready`, text)
 	require.Regexp(t, `(?m)^gone +unreachable`, text)
 }
 

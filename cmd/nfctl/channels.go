@@ -93,6 +93,7 @@ func (r waitingRecord) table(p *printer) {
 	writeTable(p, []column[row]{
 		{title: "DEVICE", cell: func(r row) string { return r.Device }},
 		{title: "TARGET", right: true, cell: func(r row) string { return r.farEnd.text() }},
+		{title: "KIND", cell: func(r row) string { return kindText(r.Kind) }},
 		{title: "DIRECTION", cell: func(r row) string { return r.direction }},
 		{title: "STATE", cell: func(r row) string { return r.half.State }},
 		{title: "TRANSACTION", right: true, cell: func(r row) string { return number(r.half.Transaction) }},

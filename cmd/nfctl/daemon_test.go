@@ -96,7 +96,7 @@ func TestDaemon(t *testing.T) {
 	}
 	require.Contains(t, do(exitOK, "list").out, "sim0    ready")
 	require.Equal(t, "hello\n", do(exitOK, "send", "sim0", "loopback", "hello", "--reply").out)
-	require.Contains(t, do(exitOK, "ping", "sim0", "-n", "3", "-i", "0").out, "sim0: 3 of 3")
+	require.Contains(t, do(exitOK, "ping", "sim0", "-n", "3", "-i", "0").out, "sim0, simulated: 3 of 3")
 	require.Contains(t, do(exitOK, "top", "--once", "-i", "10ms").out, "sim0")
 	require.Contains(t, do(exitOK, "doctor").out, "this user is admin")
 	require.Contains(t, do(exitOK, "version").out, "server ")

@@ -18,6 +18,7 @@ import (
 // fabricRecord is the output of nfctl fabric.
 type fabricRecord struct {
 	Device string             `json:"device" doc:"name of the device"`
+	Kind   string             `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 	Torus  string             `json:"torus" doc:"nodes in x, y and z"`
 	Node   string             `json:"node" doc:"the device's own node"`
 	Links  linkCounts         `json:"links" doc:"how many links are how, each counted once"`
@@ -225,7 +226,7 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 	l := shape.GetLinks()
 	s := &topology.Snapshot{Torus: torus, Nodes: make([]topology.NodeState, len(now))}
 	r := &fabricRecord{
-		Device: deviceID(shape.GetName()), Torus: torus.String(), Node: shape.GetNode(), Nodes: []nodeRecord{}, Routes: []routeRecord{},
+		Device: deviceID(shape.GetName()), Kind: deviceKind(shape.GetDeviceKind()), Torus: torus.String(), Node: shape.GetNode(), Nodes: []nodeRecord{}, Routes: []routeRecord{},
 		Links: linkCounts{Normal: l.GetNormal(), Sick: l.GetSick(), Broken: l.GetBroken(), Unknown: l.GetUnknown()},
 		drawn: s,
 	}
@@ -318,8 +319,8 @@ func (r fabricRecord) windows() (n, bytes uint64) {
 }
 
 func (r fabricRecord) table(p *printer) {
-	p.printf("%s is node %s of a torus %s; links: %d normal, %d sick, %d broken, %d unknown\n",
-		r.Device, r.Node, r.Torus, r.Links.Normal, r.Links.Sick, r.Links.Broken, r.Links.Unknown)
+	p.printf("%s, %s, is node %s of a torus %s; links: %d normal, %d sick, %d broken, %d unknown\n",
+		r.Device, kindText(r.Kind), r.Node, r.Torus, r.Links.Normal, r.Links.Sick, r.Links.Broken, r.Links.Unknown)
 	if n, bytes := r.windows(); n > 0 {
 		p.printf("windows of memory of nodes: %d, %s\n", n, units.Exact(bytes))
 	}

@@ -24,6 +24,7 @@ type linkRecord struct {
 // linkTestRecord is the output of nfctl fabric link test.
 type linkTestRecord struct {
 	Device     string  `json:"device" doc:"name of the device"`
+	Kind       string  `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 	Node       string  `json:"node" doc:"the node that sent"`
 	Link       string  `json:"link" doc:"the direction in which: x+, x-, y+, y-, z+ or z-"`
 	Words      uint64  `json:"words" doc:"words of 128 bits that the other end checked"`
@@ -107,7 +108,7 @@ const wordBits = 128
 
 func linkTestOf(device, node, link string, confidence float64, t *nfcommsv1.TestLinkResponse) linkTestRecord {
 	r := linkTestRecord{
-		Device: device, Node: node, Link: link, Words: t.GetWords(), Wrong: t.GetWrongWords(),
+		Device: device, Kind: deviceKind(t.GetDeviceKind()), Node: node, Link: link, Words: t.GetWords(), Wrong: t.GetWrongWords(),
 		Seconds: seconds(t.GetTook()), Confidence: confidence, Bound: 1,
 	}
 	if bits := wordBits * float64(r.Words); bits > 0 {
@@ -118,7 +119,7 @@ func linkTestOf(device, node, link string, confidence float64, t *nfcommsv1.Test
 }
 
 func (r linkTestRecord) table(p *printer) {
-	p.printf("link %s of %s: %d words of 128 bits in %.3g s, ", r.Link, r.Node, r.Words, r.Seconds)
+	p.printf("link %s of %s, %s: %d words of 128 bits in %.3g s, ", r.Link, r.Node, kindText(r.Kind), r.Words, r.Seconds)
 	p.printf("%s\n", p.paint(number(r.Wrong)+" wrong", r.tint()))
 	if r.Words == 0 {
 		p.printf("nothing was checked\n")

@@ -44,9 +44,9 @@ func TestLinkTestIsTold(t *testing.T) {
 		1_000_000: "1000000 words of 128 bits in 0.05 s, 0 wrong\nbit error ratio 0, below 3.6e-08 at a confidence of 99 %\n",
 	} {
 		var out bytes.Buffer
-		r := &nfcommsv1.TestLinkResponse{Words: words, Took: durationpb.New(50 * time.Millisecond)}
+		r := &nfcommsv1.TestLinkResponse{Words: words, Took: durationpb.New(50 * time.Millisecond), DeviceKind: nfcommsv1.Device_KIND_HARDWARE}
 		linkTestOf("sim0", "0.0.0", "x+", 0.99, r).table(&printer{w: &out})
-		require.Equal(t, "link x+ of 0.0.0: "+want, out.String())
+		require.Equal(t, "link x+ of 0.0.0, hardware: "+want, out.String())
 	}
 }
 

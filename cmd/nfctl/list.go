@@ -85,6 +85,7 @@ func (r listRecord) table(p *printer) {
 		{title: "STATE", cell: func(d listedRecord) string { return d.State }, tint: func(d listedRecord) tint { return tintOf(d.State) }},
 		{title: "ADDRESS", cell: func(d listedRecord) string { return d.Address }},
 		{title: "DRIVER", cell: func(d listedRecord) string { return orDash(d.Driver) }},
+		{title: "KIND", wide: true, cell: func(d listedRecord) string { return orDash(d.Kind) }},
 		{title: "ABI", cell: func(d listedRecord) string { return abiText(d.Driver, d.ABIMajor, d.ABIMinor) }},
 		{title: "EPOCH", right: true, cell: func(d listedRecord) string { return number(d.Epoch) }},
 		{title: "OWNER", wide: true, cell: func(d listedRecord) string { return ownerText(d.Owned) }},
@@ -187,6 +188,7 @@ func getInfo(ctx context.Context, c *control.Client, args []string) (infoRecord,
 func (r infoRecord) table(p *printer) {
 	fields := []field{
 		{"device", r.Device, plainTint}, {"address", r.Address, plainTint}, {"driver", orDash(r.Driver), plainTint},
+		{"kind", kindText(r.Kind), plainTint},
 		{"state", r.State + " since " + r.StateTime, tintOf(r.State)}, {"owner", ownerText(r.Owned), plainTint},
 		{"abi", abiText(r.Driver, r.ABIMajor, r.ABIMinor), plainTint}, {"epoch", number(r.Epoch), plainTint},
 	}

@@ -15,6 +15,7 @@ import (
 // pingRecord is the output of nfctl ping.
 type pingRecord struct {
 	Device    string        `json:"device" doc:"name of the device"`
+	Kind      string        `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 	Sent      int           `json:"sent" doc:"round trips begun"`
 	Answered  int           `json:"answered" doc:"round trips that came back"`
 	RoundTrip latencyRecord `json:"round_trip" doc:"from the server to the firmware and back, by the server's clock"`
@@ -113,6 +114,7 @@ func (a *app) pingOnce(ctx context.Context, c *control.Client, name string, p *p
 // pinger collects round trips.
 type pinger struct {
 	sent, answered           int
+	kind                     nfcommsv1.Device_Kind // as the last answer has it
 	roundTrip, total, inside *hdrhistogram.Histogram
 }
 
@@ -127,6 +129,7 @@ func newPinger() *pinger {
 // add counts one round trip.
 func (p *pinger) add(r *nfcommsv1.PingDeviceResponse, total time.Duration) error {
 	p.answered++
+	p.kind = r.GetDeviceKind()
 	err := errors.Join(observe(p.roundTrip, r.GetRoundTrip().AsDuration()), observe(p.total, total))
 	// The device's clock is the device's word, and may be a coarse one.
 	held := r.GetDeviceSendNs() - r.GetDeviceReceiveNs()
@@ -142,7 +145,7 @@ func observe(h *hdrhistogram.Histogram, d time.Duration) error {
 
 func (p *pinger) record(device string) pingRecord {
 	return pingRecord{
-		Device: device, Sent: p.sent, Answered: p.answered,
+		Device: device, Kind: deviceKind(p.kind), Sent: p.sent, Answered: p.answered,
 		RoundTrip: latencyOf(p.roundTrip), Total: latencyOf(p.total), Inside: latencyOf(p.inside),
 	}
 }
@@ -165,7 +168,7 @@ type namedLatency struct {
 }
 
 func (r pingRecord) table(p *printer) {
-	p.printf("%s: %d of %d round trips answered\n", r.Device, r.Answered, r.Sent)
+	p.printf("%s, %s: %d of %d round trips answered\n", r.Device, kindText(r.Kind), r.Answered, r.Sent)
 	if r.Answered == 0 {
 		return
 	}

@@ -20,6 +20,7 @@ type deviceRecord struct {
 	Device    string         `json:"device" doc:"name of the device"`
 	Address   string         `json:"address" doc:"address it is opened with"`
 	Driver    string         `json:"driver" doc:"back end; empty until the device was open once"`
+	Kind      string         `json:"kind" doc:"kind of the device: simulated, emulated or hardware; empty until it was open once, and if the server does not tell"`
 	State     string         `json:"state" doc:"opening, ready, degraded, draining, drained, resetting or failed; removed in list --watch alone"`
 	Failure   *failureRecord `json:"failure" doc:"why it is failed; null in other states"`
 	Owned     bool           `json:"owned" doc:"true if the server opened it, false if it is the application's own"`
@@ -164,6 +165,7 @@ type channelRecord struct {
 	Listener   string        `json:"listener" doc:"name of the listener that the application dialed, or that accepted the channel; empty for other channels"`
 	State      string        `json:"state" doc:"open or closed"`
 	Owner      string        `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
+	Kind       string        `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
 	Caller     string        `json:"caller" doc:"who opened it, of a channel of the server; empty if the server does not know"`
 	Stats      trafficRecord `json:"stats" doc:"counters since it was opened"`
@@ -217,7 +219,7 @@ type memoryRecord struct {
 
 func deviceOf(d *nfcommsv1.Device) deviceRecord {
 	return deviceRecord{
-		Device: deviceID(d.GetName()), Address: d.GetAddress(), Driver: d.GetDriver(),
+		Device: deviceID(d.GetName()), Address: d.GetAddress(), Driver: d.GetDriver(), Kind: deviceKind(d.GetKind()),
 		State: word(d.GetState()), Failure: failureOf(d.GetFailure()), Owned: d.GetOwned(),
 		StateTime: timeText(d.GetStateTime()), Epoch: d.GetEpoch(),
 		ABIMajor: d.GetAbiMajor(), ABIMinor: d.GetAbiMinor(),
@@ -275,7 +277,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 
 func channelOf(c *nfcommsv1.Channel) channelRecord {
 	return channelRecord{
-		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, Listener: c.GetListener(), State: word(c.GetState()), Owner: word(c.GetOwner()),
+		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, Listener: c.GetListener(), State: word(c.GetState()), Owner: word(c.GetOwner()), Kind: deviceKind(c.GetDeviceKind()),
 		CreateTime: timeText(c.GetCreateTime()), Caller: c.GetCaller(), Stats: trafficOf(c.GetStats()),
 		H2D: halfOf(c.GetH2D()), D2H: halfOf(c.GetD2H()),
 	}
@@ -342,6 +344,17 @@ func word(e enum) string {
 	}
 	return strings.ToLower(name)
 }
+
+// deviceKind is the kind of a device; empty if the server does not tell.
+func deviceKind(k nfcommsv1.Device_Kind) string {
+	if k == nfcommsv1.Device_KIND_UNSPECIFIED {
+		return ""
+	}
+	return word(k)
+}
+
+// kindText is a kind as a person reads it.
+func kindText(kind string) string { return cmp.Or(kind, "kind not told") }
 
 func seconds(d *durationpb.Duration) float64 { return d.AsDuration().Seconds() }
 

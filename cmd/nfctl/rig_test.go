@@ -38,6 +38,11 @@ func init() {
 		}
 		return bridgetest.NewCard(dev), nil
 	})
+	bridge.Register("made", func(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+		a.Scheme = "sim"
+		dev, err := bridge.Open(ctx, a.String(), o)
+		return made{dev}, err
+	})
 	for scheme, health := range map[string]func(bridge.Health) (bridge.Health, error){
 		"sick": func(h bridge.Health) (bridge.Health, error) {
 			h.Diagnostic |= abi.Diagnostic(abi.Sick) << abi.DiagTemperature
@@ -57,6 +62,17 @@ func init() {
 		})
 	}
 }
+
+// made is a device that calls itself the card of a maker.
+type made struct{ bridge.Device }
+
+func (m made) Info() bridge.Info {
+	info := m.Device.Info()
+	info.Driver, info.Board = "dev", &bridge.Board{Vendor: 0x19ee}
+	return info
+}
+
+func (m made) Fabric() bridge.Fabric { return m.Device.(bridge.FabricNode).Fabric() }
 
 // unwell is a device whose heartbeat a test makes up.
 type unwell struct {

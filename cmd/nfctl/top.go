@@ -28,6 +28,7 @@ type topRecord struct {
 type topDeviceRecord struct {
 	Context      string            `json:"context" doc:"with --all the context of its server; else empty"`
 	Device       string            `json:"device" doc:"name of the device"`
+	Kind         string            `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 	State        string            `json:"state" doc:"state of the device, as in nfctl list"`
 	Epoch        uint32            `json:"epoch" doc:"counts resets"`
 	Failure      *failureRecord    `json:"failure" doc:"why it does not answer; null if it does"`
@@ -64,6 +65,7 @@ type topChannelRecord struct {
 	Context string `json:"context" doc:"with --all the context of its server; else empty"`
 	Device  string `json:"device" doc:"name of the device"`
 	farEnd
+	Kind  string `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 	Owner string `json:"owner" doc:"server or application"`
 	nowRecord
 	ratesRecord
@@ -150,7 +152,7 @@ func compare(before, now sample, channels int) topRecord {
 	}
 	for _, c := range now.channels {
 		x := channelOf(c)
-		r.Channels = append(r.Channels, topChannelRecord{"", x.Device, x.farEnd, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
+		r.Channels = append(r.Channels, topChannelRecord{"", x.Device, x.farEnd, x.Kind, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
 	}
 	slices.SortStableFunc(r.Channels, busiest)
 	r.Channels = r.Channels[:min(channels, len(r.Channels))]
@@ -162,7 +164,7 @@ func busiest(a, b topChannelRecord) int { return cmp.Compare(b.all().Bytes, a.al
 
 func topDevice(d *nfcommsv1.Device, g *nfcommsv1.GetDiagnosticsResponse, rates ratesRecord) topDeviceRecord {
 	return topDeviceRecord{
-		Device: deviceID(d.GetName()), State: word(d.GetState()), Epoch: d.GetEpoch(), Failure: failureOf(g.GetFailure()),
+		Device: deviceID(d.GetName()), Kind: deviceKind(d.GetKind()), State: word(d.GetState()), Epoch: d.GetEpoch(), Failure: failureOf(g.GetFailure()),
 		OpenChannels: d.GetStats().GetOpenChannels(), BlockedCalls: d.GetStats().GetBlockedCalls(),
 		HeartbeatAge: secondsOrNil(g.GetHeartbeatAge()), Heartbeat: heartbeatOf(g.GetHeartbeat()),
 		Diagnostic: diagnosticOf(g.GetDiagnostic()), Memories: memoriesOf(g.GetMemories()),
@@ -330,6 +332,7 @@ func topDeviceColumns(many bool) []column[topDeviceRecord] {
 	type row = topDeviceRecord
 	columns := append(contextColumn(many, func(d row) string { return d.Context }), []column[row]{
 		{title: "DEVICE", cell: func(d row) string { return d.Device }},
+		{title: "KIND", cell: func(d row) string { return kindText(d.Kind) }},
 		{title: "STATE", cell: row.stateText, tint: row.stateTint},
 		{title: "HEARTBEAT", right: true, spare: 4, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
 		{title: "PARTS", spare: 3, cell: func(d row) string { return orDash(d.Diagnostic.worst()) }, tint: func(d row) tint { return tintOf(d.Diagnostic.worst()) }},
@@ -345,6 +348,7 @@ func topChannelColumns(many bool) []column[topChannelRecord] {
 	columns := append(contextColumn(many, func(c row) string { return c.Context }), []column[row]{
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
 		{title: "TARGET", right: true, cell: func(c row) string { return c.farEnd.text() }},
+		{title: "KIND", cell: func(c row) string { return kindText(c.Kind) }},
 		{title: "OWNER", spare: 7, cell: func(c row) string { return c.Owner }},
 		{title: "WAITING", right: true, spare: 1, cell: func(c row) string { return number(c.waiting()) }},
 		{title: "TRANSFERS", right: true, spare: 6, cell: func(c row) string { return number(c.transfers()) }},
