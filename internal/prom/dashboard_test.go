@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,9 @@ func TestDashboardShape(t *testing.T) {
 		if p.Type != "row" {
 			require.NotEmpty(t, p.Description, p.Title)
 			require.NotEmpty(t, p.Targets, p.Title)
+		}
+		if p.Type == "stat" && slices.Contains([]string{"Bps", "ops"}, p.FieldConfig.Defaults.Unit) {
+			require.Contains(t, p.Targets[0].LegendFormat, "{{kind}}", "%s: a rate of several devices", p.Title)
 		}
 	}
 }
