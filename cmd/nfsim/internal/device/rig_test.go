@@ -138,6 +138,22 @@ func (r *rig) fired(f *os.File) uint64 {
 	return uint64(b[0]) | uint64(b[1])<<8
 }
 
+// bootAndBeat boots the device and has the host beat for a while. It returns the status then, a time before the
+// last beat, and the longest time between two beats, or between one and either end.
+func (r *rig) bootAndBeat(bell *os.File, d time.Duration) (status uint32, last time.Time, longest time.Duration) {
+	last = time.Now()
+	r.boot()
+	r.fired(bell)
+	r.until("ready", func() bool { return r.reg(pci.RegStatus)&pci.StatusBusy == 0 }) // the interrupt may be an old one
+	for end := time.Now().Add(d); last.Before(end); time.Sleep(20 * time.Millisecond) {
+		begin := time.Now()
+		r.setReg(pci.RegHostBeat, 1)
+		last, longest = begin, max(longest, time.Since(last))
+	}
+	status = r.reg(pci.RegStatus)
+	return status, last, max(longest, time.Since(last))
+}
+
 // silent requires that no interrupt is there.
 func (r *rig) silent(f *os.File) {
 	r.t.Helper()
