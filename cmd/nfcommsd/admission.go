@@ -158,26 +158,48 @@ func (d *daemon) ownerOf(who credentials.AuthInfo) listen.Owner {
 	return listen.Owner{Name: d.authorizer.Owner(who), Privileged: d.authorizer.RoleOf(who) == access.Admin}
 }
 
-// settling are credentials that report to the listener which user was proved.
-type settling struct {
+// refusing are credentials that report the connections that they refuse.
+type refusing struct {
 	credentials.TransportCredentials
-	d *daemon
+	d        *daemon
+	listener string
 }
+
+// ServerHandshake does the handshake, and counts a refusal.
+func (r refusing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := r.TransportCredentials.ServerHandshake(raw)
+	if err != nil && !errors.Is(err, net.ErrClosed) { // then the listener took it away, and said so
+		why := handshake
+		switch {
+		case errors.Is(err, access.ErrTooMany):
+			why = listen.Full
+		case errors.Is(err, access.ErrTooFast):
+			why = listen.TooFast
+		}
+		r.d.refused.add(r.listener, raw.(*listen.Conn).Source(), why, err.Error())
+	}
+	return conn, info, err
+}
+
+// Clone returns credentials that report for the same listener.
+func (r refusing) Clone() credentials.TransportCredentials {
+	return refusing{r.TransportCredentials.Clone(), r.d, r.listener}
+}
+
+// settling are credentials that report to the listener which user was proved.
+type settling struct{ refusing }
 
 // ServerHandshake does the handshake, and finds a place for the caller that it names.
 func (s settling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := s.TransportCredentials.ServerHandshake(raw)
-	c := raw.(*listen.Conn)
+	conn, info, err := s.refusing.ServerHandshake(raw)
 	if err != nil {
-		if !errors.Is(err, net.ErrClosed) { // then the listener took it away, and said so
-			s.d.refused.add(tlsListener, c.Source(), handshake, err.Error())
-		}
 		return nil, nil, err
 	}
+	c := raw.(*listen.Conn)
 	if err := c.Settle(s.d.ownerOf(info)); err != nil {
 		conn.Close()
 		if errors.Is(err, listen.ErrFull) {
-			s.d.refused.add(tlsListener, c.Source(), listen.Full, access.Caller(info))
+			s.d.refused.add(s.listener, c.Source(), listen.Full, access.Caller(info))
 		}
 		return nil, nil, fmt.Errorf("%s: %w", access.Caller(info), err)
 	}
@@ -191,7 +213,7 @@ func (s settling) ClientHandshake(context.Context, string, net.Conn) (net.Conn, 
 
 // Clone returns credentials that report to the same listener.
 func (s settling) Clone() credentials.TransportCredentials {
-	return settling{s.TransportCredentials.Clone(), s.d}
+	return settling{s.refusing.Clone().(refusing)}
 }
 
 // webConn returns the listener's connection below one of HTTP.

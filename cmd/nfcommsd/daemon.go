@@ -148,11 +148,11 @@ func (d *daemon) start(s *sockets) {
 	limits := d.conf.Limits.Caller
 	limits.Owner, limits.Request = d.authorizer.Owner, d.conf.Limits.Handshake
 	if len(s.local) > 0 {
-		d.local = d.newLocal(access.LocalCredentials(limits))
+		d.local = d.newLocal(refusing{access.LocalCredentials(limits), d, localListener})
 		d.calls.InitializeMetrics(d.local)
 	}
 	if len(s.remote) > 0 {
-		d.remote = d.newRemote(settling{d.tls.Credentials(limits), d})
+		d.remote = d.newRemote(settling{refusing{d.tls.Credentials(limits), d, tlsListener}})
 		d.calls.InitializeMetrics(d.remote)
 	}
 	for _, l := range s.local {

@@ -44,6 +44,19 @@ func TestManyUsersDoNotLockRootOut(t *testing.T) {
 	p.stop()
 }
 
+// TestACallersOwnLimitIsReported: a connection beyond those that one user may have is refused with a
+// line in the log, however slowly they arrive.
+func TestACallersOwnLimitIsReported(t *testing.T) {
+	p := start(t, "--limits-caller-connections", "1")
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, p.client(), ""))
+	conn, err := net.Dial("unix", p.socket)
+	require.NoError(t, err)
+	defer conn.Close()
+	p.logged("connection refused")
+	p.logged("reason=full")
+	p.stop()
+}
+
 // watchUntilRefused begins watches until one is refused, or most of them, and
 // returns how many there are. They end with the test.
 func watchUntilRefused(t testing.TB, c *control.Client, most int) (n int) {
