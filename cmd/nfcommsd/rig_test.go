@@ -76,7 +76,8 @@ func socketFolder(t testing.TB) string {
 func newProcess(t testing.TB, args ...string) *process {
 	dir := socketFolder(t)
 	p := &process{t: t, dir: dir, socket: filepath.Join(dir, "s"), notified: make(chan string, 4096)}
-	p.args = append([]string{"--socket-path", p.socket, "--log-level", "debug"}, args...)
+	// A device without a processor for some seconds has not failed.
+	p.args = append([]string{"--socket-path", p.socket, "--log-level", "debug", "--health-timeout", "1m"}, args...)
 	p.env = append(os.Environ(), childEnv+"=daemon", "NOTIFY_SOCKET="+p.notifySocket())
 	return p
 }

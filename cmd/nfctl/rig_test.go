@@ -129,7 +129,7 @@ func newHost(ctx context.Context, path string, o hostOptions) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{srv: control.New(control.Options{Groups: members}), done: make(chan error, 1), path: path}
+	h := &host{srv: control.New(control.Options{Groups: members, ProbeTimeout: watchdog}), done: make(chan error, 1), path: path}
 	var options []grpc.ServerOption
 	if o.role != "" {
 		policy := access.NewPolicy()

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"testing"
@@ -25,11 +26,15 @@ func background(t testing.TB) context.Context {
 	return ctx
 }
 
+// patientProbe is the time of a probe: a device without a processor for some seconds has not failed.
+const patientProbe = time.Minute
+
 // quick are options under which a test need not wait.
-var quick = control.Options{Interval: 5 * time.Millisecond}
+var quick = control.Options{Interval: 5 * time.Millisecond, ProbeTimeout: patientProbe}
 
 // serve runs a server on an in-memory listener and returns it with a client.
 func serve(t testing.TB, o control.Options) (*control.Server, *control.Client) {
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, patientProbe)
 	srv := control.New(o)
 	return srv, connect(t, listen(t, srv))
 }

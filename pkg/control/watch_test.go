@@ -184,7 +184,7 @@ func TestAnotherSession(t *testing.T) {
 
 // serveUnix serves a device on a UNIX socket until stop.
 func serveUnix(t testing.TB, path string) (stop func()) {
-	srv := control.New(control.Options{})
+	srv := control.New(control.Options{ProbeTimeout: patientProbe})
 	require.NoError(t, srv.Open(background(t), "nic0", "sim:"))
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
@@ -202,7 +202,7 @@ func serveUnix(t testing.TB, path string) (stop func()) {
 // TestManyWatchers: a thousand streams see the same changes in the same order.
 func TestManyWatchers(t *testing.T) {
 	const watchers, conns = 1000, 4
-	srv := control.New(control.Options{WatchBuffer: 4096})
+	srv := control.New(control.Options{WatchBuffer: 4096, ProbeTimeout: patientProbe})
 	dial := listen(t, srv)
 	require.NoError(t, srv.Open(background(t), "nic0", "sim:"))
 	ctx, cancel := context.WithCancel(background(t))
@@ -347,7 +347,7 @@ func TestShutdownKeepsTheApplicationsDevice(t *testing.T) {
 
 // TestShutdownThatTakesTooLong says so when its context ends.
 func TestShutdownThatTakesTooLong(t *testing.T) {
-	srv := control.New(control.Options{})
+	srv := control.New(control.Options{ProbeTimeout: patientProbe})
 	require.NoError(t, srv.Open(background(t), "nic0", "sim:"))
 	ctx, cancel := context.WithDeadline(background(t), time.Now().Add(-time.Second))
 	defer cancel()

@@ -46,7 +46,7 @@ func image(t *testing.T) []byte {
 // realDaemon serves a control plane at a path.
 func realDaemon(t *testing.T) (*control.Server, string) {
 	path := filepath.Join(short(t), "d")
-	srv := control.New(control.Options{})
+	srv := control.New(control.Options{ProbeTimeout: watchdog})
 	d := &daemon{path: path}
 	d.serve(t, func(s *grpc.Server) { srv.Register(s) })
 	t.Cleanup(func() {
