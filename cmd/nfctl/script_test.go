@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 			"server":     cmdServer,
 			"stopserver": cmdStopServer,
 			"asleep":     cmdSleeping,
+			"until":      cmdUntil,
 			"exits":      cmdExits,
 			"normal":     cmdNormal,
 			"keys":       cmdKeys,
@@ -94,6 +95,19 @@ func cmdSleeping(ts *testscript.TestScript, _ bool, _ []string) {
 		}
 	}
 	ts.Fatalf("no call sleeps")
+}
+
+// cmdUntil repeats a command until its standard output matches: "until REGEXP nfctl …". A command that
+// measures for a time finds nothing where it had no processor.
+func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile(args[0])
+	for begin := time.Now(); time.Since(begin) < watchdog; {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("no match for %q", args[0])
 }
 
 // cmdExits runs a command line and checks how it ends: "exits NAME nfctl …",
