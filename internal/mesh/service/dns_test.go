@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,13 +32,24 @@ type record struct {
 	port uint16
 }
 
+// listenTwice listens over TCP and over UDP at one port. The UDP port may be another process's.
+func listenTwice(t *testing.T) (net.Listener, net.PacketConn) {
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		socket, err := net.ListenPacket("udp", l.Addr().String())
+		if err == nil {
+			return l, socket
+		}
+		require.NoError(t, l.Close())
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
+}
+
 // startNames starts a name server, over UDP and TCP, until the test ends.
 func startNames(t *testing.T) *nameServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	socket, err := net.ListenPacket("udp", l.Addr().String())
-	require.NoError(t, err)
+	l, socket := listenTwice(t)
 	n := &nameServer{address: l.Addr().String(), hosts: make(map[string][]string)}
 	var served sync.WaitGroup
 	served.Go(func() { n.serveUDP(socket) })
