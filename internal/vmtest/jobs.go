@@ -306,7 +306,7 @@ var jobs = []job{
 	},
 	{
 		name: "udev", group: "test", about: "a card is found by its alias, and its node gets its group and its name",
-		kernel: "release", device: []string{}, udev: true, programs: []string{"udev"},
+		kernel: "release", device: []string{}, params: loaded, udev: true, programs: []string{"udev"},
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",

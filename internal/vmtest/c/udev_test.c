@@ -54,6 +54,18 @@ static void settle(void)
 	run("/bin/udevadm", (const char *[]){ "udevadm", "settle", NULL });
 }
 
+/* The module's parameters where an installation puts them. */
+static void configure_module(void)
+{
+	FILE *f;
+
+	mkdir("/etc/modprobe.d", 0755);
+	f = fopen("/etc/modprobe.d/nfcomms.conf", "w");
+	REQUIRE(f);
+	fprintf(f, "options nfcomms %s\n", getenv("NFC_PARAMS"));
+	CHECK(!fclose(f));
+}
+
 /* The module where an installation puts it, and what finds it there. */
 static void install_module(void)
 {
@@ -122,9 +134,11 @@ CASE(a_card_gets_its_driver_and_its_node)
 
 	CHECK(access("/sys/module/nfcomms", F_OK) != 0);
 	install_module();
+	configure_module();
 	start_udev();
 	CHECK(access("/sys/module/nfcomms", F_OK) == 0);
 	check_node();
+	CHECK(limit("heartbeat_timeout_ms") > 1000);
 
 	find_device(device);
 	remove_device(device);
