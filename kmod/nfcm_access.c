@@ -93,8 +93,8 @@ static int make_access(struct nfcm_dev *dev, struct nfcomms_access *a)
 }
 
 /*
- * Take epoch_mutex. Who resets the device may take long, and is not waited for; who
- * only tells one that works its limits is. -EBUSY, -EINTR.
+ * Take epoch_mutex. A thread that resets the device may take long, and is not waited
+ * for; one that only tells a device its limits is. -EBUSY, -EINTR.
  */
 static int lock_epoch(struct nfcm_dev *dev)
 {
