@@ -240,6 +240,10 @@ func clientTest(name string, args ...string) program {
 // that beats late there has not stopped.
 const loaded = "heartbeat_timeout_ms=5000"
 
+// rareHeartbeats is loaded for what waits for five heartbeats: by default that is half a second, and the
+// device is lost after a second.
+const rareHeartbeats = "--beat=500ms"
+
 // neverAborted is the script of a device that does not answer an abort.
 const neverAborted = "drop+1:aborted"
 
@@ -292,7 +296,7 @@ var jobs = []job{
 	{
 		name: "vfio", group: "test", about: "functions that a process drives by VFIO, behind an IOMMU, and one that breaks the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, vfio: true,
-		nodes: []node{{name: "first"}, {name: "second"}}, programs: []string{"vfio"},
+		nodes: with([]node{{name: "first"}, {name: "second"}}, rareHeartbeats), programs: []string{"vfio"},
 	},
 	{
 		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset; one that writes when a reset begins; one with a process that computes",

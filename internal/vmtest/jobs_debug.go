@@ -92,7 +92,7 @@ var debugJobs = []job{
 	{
 		name: "vfio-all", group: "debug", about: "a function that a process drives by VFIO, with every rule of the contract",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, vfio: true,
-		nodes: []node{{name: "first"}, {name: "second"}}, programs: []string{"vfio-all"},
+		nodes: with([]node{{name: "first"}, {name: "second"}}, rareHeartbeats), programs: []string{"vfio-all"},
 	},
 	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",
