@@ -155,9 +155,9 @@ var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/contro
 // programs are those that jobs name. Each is in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
-	"kdev":     {kind: goTest, source: []string{"./internal/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
+	"kdev":     {kind: goTest, source: []string{"./internal/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 20 * time.Minute},
 	"far":      {kind: goTest, source: []string{"./internal/kdev"}, args: []string{"-test.run=^TestFarMemory$", "-dmabuf"}, env: []string{"NFC_KDEV=dev:0"}},
-	"vfio":     {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: vfioArgs, timeout: 10 * time.Minute},
+	"vfio":     {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: vfioArgs, timeout: 20 * time.Minute},
 	"vfio-all": {kind: goTest, source: []string{"./internal/vmtest/functions"}, args: kdevArgs[:3], timeout: 20 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./apps/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"nfbench":  {kind: goMain, source: []string{"./bench/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
