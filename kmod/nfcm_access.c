@@ -19,6 +19,14 @@
 static_assert(sizeof(struct nfcomms_access) >= NFCOMMS_ACCESS_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_interrupt) >= NFCOMMS_INTERRUPT_SIZE_FIRST);
 
+/* An open file of the node. */
+struct registers_file {
+	struct nfcm_dev *dev;
+	u32 off; /* vectors that it switched off; under the device's epoch_mutex */
+};
+
+static_assert(NFC_VECTORS_MAX <= 32);
+
 /* May the caller reach past the driver? */
 static int permit(const struct nfcm_dev *dev)
 {
@@ -141,12 +149,54 @@ static bool interrupted(struct nfcm_vector *v, u64 count)
 	       (u64)atomic64_read(&v->count) > count;
 }
 
-/* NFCOMMS_IOC_INTERRUPT. */
-static long ioc_interrupt(struct nfcm_dev *dev, void __user *arg)
+/*
+ * Switch a vector off or on for a file. The interrupt core counts who has it off, so
+ * files and the storm of nfcm_irq.c do not disturb each other. epoch_mutex is held so
+ * that the vector is there.
+ */
+static int switch_vector(struct registers_file *r, u32 vector, bool off)
 {
+	lockdep_assert_held(&r->dev->epoch_mutex);
+	if (r->dev->removed)
+		return -ENODEV;
+	if (off == !!(r->off & BIT(vector)))
+		return 0;
+	r->off ^= BIT(vector);
+	if (off)
+		disable_irq(r->dev->vector[vector].irq);
+	else
+		enable_irq(r->dev->vector[vector].irq);
+	return 0;
+}
+
+static int ioc_switch(struct registers_file *r,
+		      const struct nfcomms_interrupt *w)
+{
+	bool off = w->flags == NFCOMMS_INTERRUPT_OFF;
+	int rc;
+
+	if ((!off && w->flags != NFCOMMS_INTERRUPT_ON) || w->timeout_ms ||
+	    w->count)
+		return -EINVAL;
+	rc = lock_epoch(r->dev);
+	if (rc)
+		return rc;
+	dev_notice_ratelimited(&r->dev->dev, "%s[%d] switches vector %u %s\n",
+			       current->comm, task_pid_nr(current), w->vector,
+			       off ? "off" : "on");
+	rc = switch_vector(r, w->vector, off);
+	mutex_unlock(&r->dev->epoch_mutex);
+	return rc;
+}
+
+/* NFCOMMS_IOC_INTERRUPT. */
+static long ioc_interrupt(struct registers_file *r, bool writable,
+			  void __user *arg)
+{
+	struct nfcm_dev *dev = r->dev;
 	struct nfcomms_interrupt w;
 	struct nfcm_vector *v;
-	long left;
+	long left = 1;
 	int rc = permit(dev);
 
 	if (!rc)
@@ -154,12 +204,20 @@ static long ioc_interrupt(struct nfcm_dev *dev, void __user *arg)
 				  arg);
 	if (rc)
 		return rc;
-	if (w.flags || memchr_inv(w.rsvd, 0, sizeof(w.rsvd)) ||
-	    w.vector >= dev->vectors || w.timeout_ms > NFCOMMS_INTERRUPT_MS_MAX)
+	if (memchr_inv(w.rsvd, 0, sizeof(w.rsvd)) || w.vector >= dev->vectors ||
+	    w.timeout_ms > NFCOMMS_INTERRUPT_MS_MAX)
 		return -EINVAL;
+	if (w.flags && !writable)
+		return -EACCES;
 	v = &dev->vector[w.vector];
-	left = wait_event_interruptible_timeout(v->wait, interrupted(v, w.count),
-						msecs_to_jiffies(w.timeout_ms));
+	if (w.flags)
+		rc = ioc_switch(r, &w);
+	else
+		left = wait_event_interruptible_timeout(v->wait,
+							interrupted(v, w.count),
+							msecs_to_jiffies(w.timeout_ms));
+	if (rc)
+		return rc;
 	if (left < 0)
 		return -EINTR;
 	if (READ_ONCE(dev->removed))
@@ -178,30 +236,41 @@ static int registers_open(struct inode *inode, struct file *f)
 {
 	struct nfcm_dev *dev = container_of(f->private_data, struct nfcm_dev,
 					    registers);
+	struct registers_file *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 
+	if (!r)
+		return -ENOMEM;
 	get_device(&dev->dev);
-	f->private_data = dev;
+	r->dev = dev;
+	f->private_data = r;
 	return stream_open(inode, f);
 }
 
 static int registers_release(struct inode *inode, struct file *f)
 {
-	struct nfcm_dev *dev = f->private_data;
+	struct registers_file *r = f->private_data;
+	u32 i;
 
-	put_device(&dev->dev);
+	mutex_lock(&r->dev->epoch_mutex);
+	for (i = 0; i < r->dev->vectors; i++)
+		switch_vector(r, i, false); /* one of a removed device is gone */
+	mutex_unlock(&r->dev->epoch_mutex);
+	put_device(&r->dev->dev);
+	kfree(r);
 	return 0;
 }
 
 static long registers_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 {
+	struct registers_file *r = f->private_data;
+	bool writable = f->f_mode & FMODE_WRITE;
 	void __user *user = (void __user *)arg;
 
 	switch (cmd) {
 	case NFCOMMS_IOC_ACCESS:
-		return ioc_access(f->private_data, f->f_mode & FMODE_WRITE,
-				  user);
+		return ioc_access(r->dev, writable, user);
 	case NFCOMMS_IOC_INTERRUPT:
-		return ioc_interrupt(f->private_data, user);
+		return ioc_interrupt(r, writable, user);
 	default:
 		return -ENOTTY;
 	}

@@ -61,17 +61,31 @@ struct nfcomms_access {
 };
 
 /**
- * struct nfcomms_interrupt - wait for an interrupt. In and out.
+ * enum nfcomms_interrupt_flags - what is done with a vector in place of a wait.
+ * @NFCOMMS_INTERRUPT_OFF: switch it off for as long as the file is open
+ * @NFCOMMS_INTERRUPT_ON: end that; an interrupt that was held back is served
+ */
+enum nfcomms_interrupt_flags {
+	NFCOMMS_INTERRUPT_OFF = 1 << 0,
+	NFCOMMS_INTERRUPT_ON = 1 << 1,
+};
+
+/**
+ * struct nfcomms_interrupt - wait for an interrupt, or switch it. In and out.
  * @size: sizeof(struct nfcomms_interrupt)
- * @flags: zero
+ * @flags: zero to wait, or one of enum nfcomms_interrupt_flags, for which the file is
+ *	open for writing (EACCES) and @timeout_ms and @count are zero (EINVAL)
  * @vector: below the vectors in use (EINVAL)
  * @timeout_ms: at most NFCOMMS_INTERRUPT_MS_MAX (EINVAL); 0: do not wait
  * @count: in: return as soon as there were more; out: how many there were since the
  *	driver took the device, also with ETIMEDOUT
  * @rsvd: zero
  *
- * The driver serves the interrupt as ever. EINTR: a signal was first. ENODEV:
- * the device was removed.
+ * The driver serves the interrupt as ever. While a file has a vector off, the driver
+ * looks for messages by itself, later than an interrupt would have it look.
+ *
+ * EINTR: a signal was first. EBUSY: a switch while an epoch begins or ends. ENODEV: the
+ * device was removed.
  */
 struct nfcomms_interrupt {
 	__u32 size;

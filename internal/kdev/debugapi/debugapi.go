@@ -14,6 +14,12 @@ const InterruptMSMax = 60000
 // AccessWrite is the flag of an access that writes (enum nfcomms_access_flags).
 const AccessWrite = 1 << 0
 
+// Flags of an interrupt that is switched in place of a wait (enum nfcomms_interrupt_flags).
+const (
+	InterruptOff = 1 << 0
+	InterruptOn  = 1 << 1
+)
+
 // Access reads or writes one register.
 type Access struct {
 	_      structs.HostLayout
@@ -26,7 +32,7 @@ type Access struct {
 	Rsvd   [4]uint64
 }
 
-// Interrupt waits for an interrupt.
+// Interrupt waits for an interrupt, or switches it.
 type Interrupt struct {
 	_         structs.HostLayout
 	Size      uint32

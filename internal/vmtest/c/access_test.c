@@ -204,6 +204,61 @@ CASE(limits_of_the_device_are_in_its_registers)
 	check_device();
 }
 
+/* Switch a vector by a descriptor of the registers. */
+static int switch_vector(int fd, uint32_t vector, uint32_t flags)
+{
+	struct nfcomms_interrupt w = { .size = sizeof(w),
+				       .flags = flags,
+				       .vector = vector };
+
+	return control(fd, NFCOMMS_IOC_INTERRUPT, &w);
+}
+
+/* The interrupts of vector 0 until now. */
+static uint64_t interrupts(void)
+{
+	uint64_t count = ~0ull;
+
+	CHECK_EQ(wait_for(card, 0, 0, &count), ETIMEDOUT);
+	return count;
+}
+
+/* A vector that is off counts none, and the device is used without. */
+CASE(vectors_are_switched_off_and_on)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	int fd = fresh(), other;
+	uint64_t count;
+	uint32_t i;
+
+	allow("1");
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	for (i = 0; i < info.vectors; i++)
+		CHECK_EQ(switch_vector(card, i, NFCOMMS_INTERRUPT_OFF), 0);
+	CHECK_EQ(switch_vector(card, 0, NFCOMMS_INTERRUPT_OFF), 0); /* as it is */
+	count = interrupts();
+	/* A reset raises vector 0 at its end. */
+	CHECK_EQ(reset(fd, (struct nfcomms_reset){}), 0);
+	check_device();
+	CHECK_EQ(interrupts(), count);
+	for (i = 0; i < info.vectors; i++)
+		CHECK_EQ(switch_vector(card, i, NFCOMMS_INTERRUPT_ON), 0);
+	CHECK_EQ(wait_for(card, 0, PATIENCE_MS, &count), 0);
+
+	/* Two files have it off: it is on when neither has. */
+	other = open_registers(O_RDWR);
+	CHECK_EQ(switch_vector(card, 0, NFCOMMS_INTERRUPT_OFF), 0);
+	CHECK_EQ(switch_vector(other, 0, NFCOMMS_INTERRUPT_OFF), 0);
+	CHECK_EQ(switch_vector(card, 0, NFCOMMS_INTERRUPT_ON), 0);
+	count = interrupts();
+	CHECK_EQ(reset(fd, (struct nfcomms_reset){}), 0);
+	CHECK_EQ(interrupts(), count);
+	close(other);
+	CHECK_EQ(wait_for(card, 0, PATIENCE_MS, &count), 0);
+	close(fd);
+	check_device();
+}
+
 CASE(every_field_is_checked)
 {
 	struct nfcomms_access a = place(0, NFC_REG_ID, 4), b;
@@ -225,11 +280,15 @@ CASE(every_field_is_checked)
 	(x = w, x.field = (wrong),     \
 	 CHECK_EQ(control(card, NFCOMMS_IOC_INTERRUPT, &x), error))
 	INTERRUPT(size, sizeof(w) - 1, EINVAL);
-	INTERRUPT(flags, 1, EINVAL);
+	INTERRUPT(flags, 3, EINVAL);
+	INTERRUPT(flags, 4, EINVAL);
 	INTERRUPT(vector, 1000, EINVAL);
 	INTERRUPT(timeout_ms, NFCOMMS_INTERRUPT_MS_MAX + 1, EINVAL);
 	INTERRUPT(rsvd[0], 1, EINVAL);
 	CHECK_EQ(control(card, NFCOMMS_IOC_INTERRUPT, NULL), EFAULT);
+	w.flags = NFCOMMS_INTERRUPT_ON;
+	INTERRUPT(timeout_ms, 1, EINVAL);
+	INTERRUPT(count, 1, EINVAL);
 	close(fd);
 }
 
@@ -244,7 +303,8 @@ static int try_as_nobody(void *argument)
 	return (open_registers(O_RDWR) < 0 && errno == EACCES ? 0 : 16) |
 	       (read_at(card, 0, NFC_REG_ID, 4) == EPERM ? 0 : 2) |
 	       (write_at(card, 0, NFC_REG_DOORBELL, 1) == EPERM ? 0 : 4) |
-	       (wait_for(card, 0, 0, &count) == EPERM ? 0 : 8);
+	       (wait_for(card, 0, 0, &count) == EPERM ? 0 : 8) |
+	       (switch_vector(card, 0, NFCOMMS_INTERRUPT_OFF) == EPERM ? 0 : 32);
 }
 
 CASE(it_takes_an_administrator)
@@ -256,6 +316,7 @@ CASE(it_takes_an_administrator)
 	reads = open_registers(O_RDONLY);
 	CHECK_EQ(peek(reads, NFC_REG_ID), NFC_MAGIC);
 	CHECK_EQ(write_at(reads, 0, NFC_REG_DOORBELL, 1), EACCES);
+	CHECK_EQ(switch_vector(reads, 0, NFCOMMS_INTERRUPT_OFF), EACCES);
 	close(reads);
 	close(fd);
 }
