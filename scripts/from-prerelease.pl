@@ -91,7 +91,7 @@ sub convert {
 		$s =~ s{($expr)\.(Channels|Halves)\(\)}{admin.$2($1)}g;
 	}
 	$s =~ s{\bnfcomms\.(?:Open|Listen|Dial|Name)Option\b}{nfcomms.Option}g;
-	$s =~ s{\bnfcomms\.(Log|Telemetry|Time|CLS|CTM|IMEM|EMEM|Devices|Found|Memory|Half)\b}{admin.$1}g;
+	$s =~ s{\bnfcomms\.(Log|Telemetry|Time|CLS|CTM|IMEM|EMEM|Devices|Found|Memory)\b}{admin.$1}g;
 	$s =~ s{nfcomms\.OpenWith\(([^,]+), ([^,]+), nfcomms\.Options\{\}\)}{nfcomms.Open($1, $2)}g;
 	for my $sub (qw(trace admin fabric)) {
 		my ($then, $now) = map { scalar(() = /(?<!\.)\b$sub\.[A-Z]/g) } $before, $s;
@@ -111,7 +111,7 @@ for my $file (@ARGV) {
 	my $line = 0;
 	for (split /\n/, $s) {
 		$line++;
-		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.Board\b|nfcomms\/(?:pkg\/fabric|spec\/search)"|\babi\.(?:Slot|Header|Area|Hello|Type|State|Control|Cap|List|Make(?:Header|Entry|Run|Tail))|\bgroup\.(?:Register|Exchanger|Step|Link|Frame)\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
+		next unless /\.TryReceive\(|\bOpenWith\(|nfcomms\.Options\b|nfcomms\.(?:Board|Half)\b|nfcomms\/(?:pkg\/fabric|spec\/search)"|\babi\.(?:Slot|Header|Area|Hello|Type|State|Control|Cap|List|Make(?:Header|Entry|Run|Tail))|\bgroup\.(?:Register|Exchanger|Step|Link|Frame)\b|nfcomms\.As(?:Receiver|Sender)\(|\bFutureOf\[|\bnfcomms\.Op(?!Error)[A-Z]/;
 		print "$file:$line: by hand, see CHANGELOG.md: $_\n";
 		$wrong = 1;
 	}

@@ -102,7 +102,7 @@ func now(m *nfcommsv1.Channel, ch *nfcomms.Channel) {
 	m.H2D, m.D2H = half(halves.H2D), half(halves.D2H)
 }
 
-func half(h admin.Half) *nfcommsv1.Half {
+func half(h bridge.Half) *nfcommsv1.Half {
 	m := &nfcommsv1.Half{
 		State: nfcommsv1.Half_State(h.State), Closed: h.Closed, Transaction: h.Transaction,
 		Waiting: int32(h.Waiting), Queued: int32(h.Queued), Armed: int32(h.Armed),

@@ -15,8 +15,6 @@ type (
 	Found = bridge.Found
 	// Memory describes a device memory type.
 	Memory = bridge.Memory
-	// Half describes one direction of a channel: its state, and the calls that wait in it.
-	Half = bridge.Half
 )
 
 // Targets of a device's own processes, beside [nfcomms.Loopback].
@@ -73,4 +71,4 @@ func Channels(dev *nfcomms.Device) []*nfcomms.Channel {
 }
 
 // Halves describes both directions of a channel as they are now. It slows no message down.
-func Halves(ch *nfcomms.Channel) bridge.Both[Half] { return over.Channel(ch).Halves() }
+func Halves(ch *nfcomms.Channel) bridge.Both[bridge.Half] { return over.Channel(ch).Halves() }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/admin"
@@ -147,7 +148,7 @@ func TestTraceKnowsCallers(t *testing.T) {
 func TestTraceFindsWhatWaits(t *testing.T) {
 	_, tr, ch := tracer(t, trace.Options{Every: 1})
 	ctx := background(t)
-	waiting := func(d abi.Direction, ready func(admin.Half) bool) time.Time {
+	waiting := func(d abi.Direction, ready func(bridge.Half) bool) time.Time {
 		for h := admin.Halves(ch); !ready(*h.Of(d)); h = admin.Halves(ch) {
 			time.Sleep(time.Millisecond)
 		}
@@ -160,9 +161,9 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	<-first.Done()
 	done := make(chan error, 2)
 	go func() { done <- ch.Send(ctx, []byte("target")) }()
-	waiting(0, func(h admin.Half) bool { return h.Waiting > 0 && h.Slept > least })
+	waiting(0, func(h bridge.Half) bool { return h.Waiting > 0 && h.Slept > least })
 	go func() { done <- ch.Send(ctx, []byte("queue")) }()
-	waiting(0, func(h admin.Half) bool { return h.Queued > 0 })
+	waiting(0, func(h bridge.Half) bool { return h.Queued > 0 })
 	receive()
 	receive()
 	receive()
@@ -176,7 +177,7 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	require.Zero(t, layerOf(sends, trace.Queue).P50, "one of three found another call")
 
 	go func() { receive(); done <- nil }()
-	waiting(1, func(h admin.Half) bool { return h.Slept > least })
+	waiting(1, func(h bridge.Half) bool { return h.Slept > least })
 	require.NoError(t, ch.Send(ctx, nil))
 	<-done
 	receives := waterfallOf(t, tr.Take(ctx), "receive")
