@@ -84,4 +84,7 @@ type RegisterAccess interface {
 	// WaitInterrupt waits until there were more than after, and returns how many there
 	// were by then; also with the error of a context that ended first.
 	WaitInterrupt(ctx context.Context, vector int, after uint64) (uint64, error)
+	// SwitchInterrupt switches a vector off, or on again; Close does the latter. While it is
+	// off the driver looks for messages by itself, later than an interrupt would have it look.
+	SwitchInterrupt(vector int, on bool) error
 }

@@ -18,6 +18,8 @@ type Card struct {
 	words   map[uint64]uint64
 	count   uint64
 	changed chan struct{} // closed by the next interrupt
+	off     bool          // vector 0 is
+	held    bool          // … and there was an interrupt
 	refuse  error
 }
 
@@ -51,10 +53,17 @@ func (c *Card) Refuse(err error) {
 	c.refuse = err
 }
 
-// Interrupt is one of vector 0.
+// Interrupt is one of vector 0. While that is off, it is held back.
 func (c *Card) Interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.held = c.off; !c.held {
+		c.fire()
+	}
+}
+
+// fire counts an interrupt. Must hold mu.
+func (c *Card) fire() {
 	c.count++
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -116,6 +125,20 @@ func (c *Card) interrupts(vector int) (uint64, chan struct{}, error) {
 		return 0, nil, fmt.Errorf("vector %d of 1: %w", vector, bridge.ErrInvalid)
 	}
 	return c.count, c.changed, nil
+}
+
+// SwitchInterrupt switches vector 0.
+func (c *Card) SwitchInterrupt(vector int, on bool) error {
+	if _, _, err := c.interrupts(vector); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.off = !on; on && c.held {
+		c.held = false
+		c.fire()
+	}
+	return nil
 }
 
 // WaitInterrupt waits for one of vector 0.

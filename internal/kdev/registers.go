@@ -151,14 +151,14 @@ func debugErr(errno syscall.Errno) error {
 
 // Interrupts counts the interrupts of a vector. See bridge.RegisterAccess.
 func (d *Device) Interrupts(vector int) (uint64, error) {
-	count, _, err := d.interrupt(vector, math.MaxUint64, 0)
+	count, _, err := d.interrupt(debugapi.Interrupt{Count: math.MaxUint64}, vector)
 	return count, err
 }
 
 // WaitInterrupt waits for an interrupt. See bridge.RegisterAccess.
 func (d *Device) WaitInterrupt(ctx context.Context, vector int, after uint64) (uint64, error) {
 	for {
-		count, came, err := d.interrupt(vector, after, interruptSlice)
+		count, came, err := d.interrupt(debugapi.Interrupt{TimeoutMS: uint32(interruptSlice.Milliseconds()), Count: after}, vector)
 		switch {
 		case err != nil || came:
 			return count, err
@@ -170,13 +170,25 @@ func (d *Device) WaitInterrupt(ctx context.Context, vector int, after uint64) (u
 	}
 }
 
-// interrupt waits for more interrupts than after, so long at most.
-func (d *Device) interrupt(vector int, after uint64, wait time.Duration) (count uint64, came bool, err error) {
+// SwitchInterrupt switches a vector. See bridge.RegisterAccess.
+func (d *Device) SwitchInterrupt(vector int, on bool) error {
+	w := debugapi.Interrupt{Flags: debugapi.InterruptOff}
+	if on {
+		w.Flags = debugapi.InterruptOn
+	}
+	_, _, err := d.interrupt(w, vector)
+	if board := d.info.Load().Board; errors.Is(err, bridge.ErrInvalid) && vector >= 0 && board != nil && vector < board.Vectors {
+		return fmt.Errorf("vector %d: %w: the module switches none", vector, bridge.ErrNotSupported)
+	}
+	return err
+}
+
+// interrupt waits for more interrupts of a vector, or switches it, as w has it.
+func (d *Device) interrupt(w debugapi.Interrupt, vector int) (count uint64, came bool, err error) {
 	if vector < 0 || vector > math.MaxUint16 {
 		return 0, false, d.vectorErr(vector)
 	}
-	w := debugapi.Interrupt{Vector: uint32(vector), TimeoutMS: uint32(wait.Milliseconds()), Count: after}
-	w.Size = uint32(unsafe.Sizeof(w))
+	w.Size, w.Vector = uint32(unsafe.Sizeof(w)), uint32(vector)
 	switch errno := d.debug(debugapi.IOCInterrupt, unsafe.Pointer(&w)); errno {
 	case 0:
 		return w.Count, true, nil

@@ -25,6 +25,8 @@ type registers struct {
 	mu     sync.Mutex // guards what follows
 	word   map[uint64]uint64
 	count  uint64 // interrupts of vector 0
+	off    bool   // vector 0 is
+	old    bool   // the module switches no vector
 	refuse syscall.Errno
 	waits  chan struct{} // takes a token for each wait, where there is room
 }
@@ -60,8 +62,12 @@ func (r *registers) access(a *debugapi.Access) syscall.Errno {
 }
 
 func (r *registers) interrupt(w *debugapi.Interrupt) syscall.Errno {
-	if w.Size != debugapi.InterruptSizeFirst || w.Vector > 0 || w.TimeoutMS > debugapi.InterruptMSMax {
+	if w.Size != debugapi.InterruptSizeFirst || w.Vector > 0 || w.TimeoutMS > debugapi.InterruptMSMax || r.old && w.Flags != 0 {
 		return syscall.EINVAL
+	}
+	if w.Flags != 0 {
+		r.off = w.Flags == debugapi.InterruptOff
+		return 0
 	}
 	came := r.count > w.Count
 	w.Count = r.count
@@ -174,6 +180,19 @@ func TestConfigSpace(t *testing.T) {
 	require.ErrorIs(t, peek(4, 4), fs.ErrPermission, "less can be read than there is")
 	require.NoError(t, dev.Close())
 	require.ErrorIs(t, peek(0, 4), bridge.ErrClosed)
+}
+
+func TestSwitchInterrupt(t *testing.T) {
+	m, r := carded(t)
+	dev := opened(t, m)
+	for _, on := range []bool{false, true} {
+		require.NoError(t, dev.SwitchInterrupt(0, on))
+		require.Equal(t, !on, r.off)
+	}
+	require.ErrorIs(t, dev.SwitchInterrupt(1, false), bridge.ErrInvalid)
+	require.ErrorIs(t, dev.SwitchInterrupt(-1, false), bridge.ErrInvalid)
+	r.old = true
+	require.ErrorIs(t, dev.SwitchInterrupt(0, false), bridge.ErrNotSupported)
 }
 
 func TestWaitInterrupt(t *testing.T) {

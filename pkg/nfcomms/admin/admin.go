@@ -14,6 +14,7 @@ const (
 	opPeek       = "peek"
 	opPoke       = "poke"
 	opInterrupts = "wait for interrupt"
+	opSwitch     = "switch interrupt"
 )
 
 // past returns the device as administrators reach it past its driver, and how its errors get their
@@ -72,4 +73,16 @@ func WaitInterrupt(ctx context.Context, dev *nfcomms.Device, vector int, after u
 		count, err = r.WaitInterrupt(ctx, vector, after)
 	}
 	return count, fail(opInterrupts, err)
+}
+
+// SwitchInterrupt switches a vector off, or on again, as closing the device does. While it is off
+// the driver looks for messages by itself, so that calls are slower: by up to 25 ms where an answer
+// must arrive. An interrupt that was held back is counted once the vector is on. Rights and errors are
+// those of Interrupts; ErrBusy while the device is being reset, ErrNotSupported of an older module.
+func SwitchInterrupt(dev *nfcomms.Device, vector int, on bool) error {
+	r, fail, err := past(dev)
+	if err == nil {
+		err = r.SwitchInterrupt(vector, on)
+	}
+	return fail(opSwitch, err)
 }

@@ -20,6 +20,7 @@ func TestDeviceWithoutRegisters(t *testing.T) {
 	_, wait := WaitInterrupt(t.Context(), dev, 0, 0)
 	for err, op := range map[error]string{
 		peek: "peek", Poke(dev, 0, 0, 4, 0): "poke", interrupts: "wait for interrupt", wait: "wait for interrupt",
+		SwitchInterrupt(dev, 0, false): "switch interrupt",
 	} {
 		require.EqualError(t, err, op+" sim: not supported: the device has no registers")
 		require.IsType(t, &nfcomms.OpError{}, err)
