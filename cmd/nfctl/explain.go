@@ -13,7 +13,7 @@ import (
 // outputs are the records of all commands that write any.
 var outputs = map[string]record{
 	"fabric": fabricRecord{}, "fabric link test": linkTestRecord{}, "fabric link cut": linkRecord{},
-	"reg": registerRecord{}, "reg wait": interruptRecord{},
+	"reg": registerRecord{}, "reg wait": interruptRecord{}, "reg switch": switchRecord{},
 	"list": listRecord{}, "info": infoRecord{}, "channels": channelsRecord{}, "programs": programsRecord{},
 	"top": topRecord{}, "ping": pingRecord{}, "latency": latencyLayersRecord{}, "events": eventRecord{}, "health": healthRecord{},
 	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "verify": verifyRecord{}, "version": versionRecord{},

@@ -36,6 +36,21 @@ func (r interruptRecord) table(p *printer) {
 	p.printf("%s vector %d: %d interrupts\n", r.Device, r.Vector, r.Count)
 }
 
+// switchRecord is the output of nfctl reg switch.
+type switchRecord struct {
+	Device string `json:"device" doc:"name of the device"`
+	Vector int32  `json:"vector" doc:"the interrupt vector"`
+	On     bool   `json:"on" doc:"true if its interrupts are served, false if they are held back"`
+}
+
+func (r switchRecord) table(p *printer) {
+	state := "off"
+	if r.On {
+		state = "on"
+	}
+	p.printf("%s vector %d: %s\n", r.Device, r.Vector, state)
+}
+
 // regRules is what the help of each command says of all.
 const regRules = `It needs the role admin, and CAP_SYS_ADMIN of the process that has the device open.
 The module refuses unless it was loaded with register_access=1, or 1 was written to
@@ -45,12 +60,12 @@ and in the server's. docs/device-spec.md lists the registers.`
 func newReg(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reg", GroupID: groupOperate,
-		Short: "Read and write registers of a card, and wait for its interrupts",
+		Short: "Read and write registers of a card, and wait for or switch its interrupts",
 		Long:  "Reach the registers and interrupts of a card past its driver, to bring it up or to\nexamine it.\n\n" + regRules,
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRegRead(a), newRegWrite(a), newRegWait(a))
+	cmd.AddCommand(newRegRead(a), newRegWrite(a), newRegWait(a), newRegSwitch(a))
 	return cmd
 }
 
@@ -148,11 +163,11 @@ func newRegWait(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.vectors),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-				vector, err := strconv.ParseInt(args[1], 0, 32)
+				vector, err := vectorArg(args[1])
 				if err != nil {
-					return usagef("vector %q is not a number", args[1])
+					return err
 				}
-				req := &nfcommsv1.WaitInterruptRequest{Name: deviceName(args[0]), Vector: int32(vector)}
+				req := &nfcommsv1.WaitInterruptRequest{Name: deviceName(args[0]), Vector: vector}
 				if a.timeout > 0 {
 					req.Timeout = durationpb.New(a.timeout)
 				}
@@ -163,12 +178,50 @@ func newRegWait(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(interruptRecord{deviceID(args[0]), int32(vector), r.GetCount()})
+				return a.print(interruptRecord{deviceID(args[0]), vector, r.GetCount()})
 			})(cmd, args)
 		},
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "wait until there were more than these; without it: for the next one")
 	return cmd
+}
+
+func newRegSwitch(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "switch DEVICE VECTOR on|off",
+		Short:   "Switch an interrupt of a card",
+		Long:    "Switch a vector of a card off, or on again, as the server does when it closes the\ndevice. While it is off the driver looks for messages by itself, later than an\ninterrupt would have it look; one that was held back is served afterwards.\n\n" + regRules,
+		Example: "  nfctl reg switch nic0 1 off",
+		Args:    cobra.ExactArgs(3), ValidArgsFunction: a.complete(a.devices, a.vectors, onOrOff),
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			vector, err := vectorArg(args[1])
+			on := args[2] == "on"
+			if !on && args[2] != "off" {
+				err = usagef("%q is not on or off", args[2])
+			}
+			if err != nil {
+				return err
+			}
+			_, err = c.Boards.SwitchInterrupt(ctx, &nfcommsv1.SwitchInterruptRequest{Name: deviceName(args[0]), Vector: vector, On: on})
+			if err != nil {
+				return err
+			}
+			return a.print(switchRecord{deviceID(args[0]), vector, on})
+		}),
+	}
+}
+
+// vectorArg reads VECTOR.
+func vectorArg(text string) (int32, error) {
+	v, err := strconv.ParseInt(text, 0, 32)
+	if err != nil {
+		return 0, usagef("vector %q is not a number", text)
+	}
+	return int32(v), nil
+}
+
+func onOrOff(context.Context, *control.Client, []string) ([]cobra.Completion, error) {
+	return []cobra.Completion{"on", "off"}, nil
 }
 
 // boardOfDevice asks for the card that the first argument names; empty for none.

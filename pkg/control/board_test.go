@@ -103,6 +103,28 @@ func TestInterruptsAreWaitedFor(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+// TestInterruptsAreSwitched: one that comes while its vector is off is counted when that is on.
+func TestInterruptsAreSwitched(t *testing.T) {
+	c, card := serveCard(t)
+	ctx := background(t)
+	set := func(vector int32, on bool) error {
+		_, err := c.Boards.SwitchInterrupt(ctx, &nfcommsv1.SwitchInterruptRequest{Name: nic0, Vector: vector, On: on})
+		return err
+	}
+	first := &nfcommsv1.WaitInterruptRequest{Name: nic0, After: proto.Uint64(0), Timeout: durationpb.New(time.Millisecond)}
+	require.NoError(t, set(0, false))
+	card.Interrupt()
+	_, err := c.Boards.WaitInterrupt(ctx, first)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, set(0, true))
+	first.Timeout = nil
+	_, err = c.Boards.WaitInterrupt(ctx, first)
+	require.NoError(t, err)
+	require.ErrorIs(t, set(1, false), nfcomms.ErrInvalid)
+	card.Refuse(os.ErrPermission)
+	require.ErrorIs(t, set(0, false), fs.ErrPermission)
+}
+
 // TestNoCardHasNoRegisters: of a device that is none.
 func TestNoCardHasNoRegisters(t *testing.T) {
 	_, c := serveSim(t, control.Options{})

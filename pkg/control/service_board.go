@@ -78,3 +78,12 @@ func (v boardService) WaitInterrupt(ctx context.Context, req *nfcommsv1.WaitInte
 	count, err := admin.WaitInterrupt(ctx, dev, int(req.GetVector()), after)
 	return &nfcommsv1.WaitInterruptResponse{Count: count}, err
 }
+
+// SwitchInterrupt switches a vector.
+func (v boardService) SwitchInterrupt(_ context.Context, req *nfcommsv1.SwitchInterruptRequest) (*nfcommsv1.SwitchInterruptResponse, error) {
+	_, dev, err := v.open(req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &nfcommsv1.SwitchInterruptResponse{}, admin.SwitchInterrupt(dev, int(req.GetVector()), req.GetOn())
+}

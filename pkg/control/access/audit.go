@@ -64,6 +64,8 @@ func (r *record) see(m any) {
 		r.register = fmt.Sprintf("bar %d offset %#x", m.GetBar(), m.GetOffset())
 	case *nfcommsv1.WriteRegisterRequest:
 		r.register = fmt.Sprintf("bar %d offset %#x value %#x", m.GetBar(), m.GetOffset(), m.GetValue())
+	case *nfcommsv1.SwitchInterruptRequest:
+		r.register = fmt.Sprintf("vector %d on %t", m.GetVector(), m.GetOn())
 	case interface{ GetPayload() []byte }:
 		r.bytes += len(m.GetPayload())
 	case interface{ GetChunk() []byte }:

@@ -233,8 +233,9 @@ func TestAudit(t *testing.T) {
 	require.Equal(t, 1, out.count(`msg="admin call" method=/nfcomms.v1.DeviceService/LoadProgram`))
 	here := peer.NewContext(ctx, &peer.Peer{AuthInfo: Local{UID: uint32(os.Geteuid())}})
 	for method, req := range map[string]any{
-		"ReadRegister":  &nfcommsv1.ReadRegisterRequest{Name: "devices/b", Bar: 1, Offset: 256},
-		"WriteRegister": &nfcommsv1.WriteRegisterRequest{Name: "devices/b", Offset: 256, Value: 66},
+		"ReadRegister":    &nfcommsv1.ReadRegisterRequest{Name: "devices/b", Bar: 1, Offset: 256},
+		"WriteRegister":   &nfcommsv1.WriteRegisterRequest{Name: "devices/b", Offset: 256, Value: 66},
+		"SwitchInterrupt": &nfcommsv1.SwitchInterruptRequest{Name: "devices/b", Vector: 3},
 	} {
 		_, err := authorizer.Unary(here, req, &grpc.UnaryServerInfo{FullMethod: "/nfcomms.v1.BoardService/" + method},
 			func(context.Context, any) (any, error) { return nil, nil })
@@ -242,6 +243,7 @@ func TestAudit(t *testing.T) {
 	}
 	require.Equal(t, 1, out.count(`register="bar 1 offset 0x100"`))
 	require.Equal(t, 1, out.count(`register="bar 0 offset 0x100 value 0x42"`))
+	require.Equal(t, 1, out.count(`register="vector 3 on false"`))
 	for range 1000 {
 		_, err := authorizer.Unary(here, &nfcommsv1.SendMessageRequest{Name: "devices/a/channels/1", Payload: []byte("secret")},
 			&grpc.UnaryServerInfo{FullMethod: "/nfcomms.v1.MessageService/SendMessage"},

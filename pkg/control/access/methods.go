@@ -41,9 +41,10 @@ var methods = map[string]Role{
 	"/nfcomms.v1.FabricService/MendLink":  Admin,
 	"/nfcomms.v1.FabricService/TestLink":  Admin,
 
-	"/nfcomms.v1.BoardService/ReadRegister":  Admin,
-	"/nfcomms.v1.BoardService/WriteRegister": Admin,
-	"/nfcomms.v1.BoardService/WaitInterrupt": Admin,
+	"/nfcomms.v1.BoardService/ReadRegister":    Admin,
+	"/nfcomms.v1.BoardService/WriteRegister":   Admin,
+	"/nfcomms.v1.BoardService/WaitInterrupt":   Admin,
+	"/nfcomms.v1.BoardService/SwitchInterrupt": Admin,
 
 	"/nfcomms.v1.VersionService/GetVersion": Viewer,
 

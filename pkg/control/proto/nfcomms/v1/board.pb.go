@@ -379,6 +379,108 @@ func (x *WaitInterruptResponse) GetCount() uint64 {
 	return 0
 }
 
+// SwitchInterruptRequest names a vector and what it shall be.
+type SwitchInterruptRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "devices/{device}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Below the vectors in use.
+	Vector int32 `protobuf:"varint,2,opt,name=vector,proto3" json:"vector,omitempty"`
+	// True: interrupts are served. False: they are held back, and the driver looks for
+	// messages by itself, later than an interrupt would have it look.
+	On            bool `protobuf:"varint,3,opt,name=on,proto3" json:"on,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchInterruptRequest) Reset() {
+	*x = SwitchInterruptRequest{}
+	mi := &file_nfcomms_v1_board_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchInterruptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchInterruptRequest) ProtoMessage() {}
+
+func (x *SwitchInterruptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_board_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchInterruptRequest.ProtoReflect.Descriptor instead.
+func (*SwitchInterruptRequest) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_board_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SwitchInterruptRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SwitchInterruptRequest) GetVector() int32 {
+	if x != nil {
+		return x.Vector
+	}
+	return 0
+}
+
+func (x *SwitchInterruptRequest) GetOn() bool {
+	if x != nil {
+		return x.On
+	}
+	return false
+}
+
+// SwitchInterruptResponse is empty.
+type SwitchInterruptResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchInterruptResponse) Reset() {
+	*x = SwitchInterruptResponse{}
+	mi := &file_nfcomms_v1_board_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchInterruptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchInterruptResponse) ProtoMessage() {}
+
+func (x *SwitchInterruptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_board_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchInterruptResponse.ProtoReflect.Descriptor instead.
+func (*SwitchInterruptResponse) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_board_proto_rawDescGZIP(), []int{7}
+}
+
 var File_nfcomms_v1_board_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_board_proto_rawDesc = "" +
@@ -406,11 +508,17 @@ const file_nfcomms_v1_board_proto_rawDesc = "" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeoutB\b\n" +
 	"\x06_after\"-\n" +
 	"\x15WaitInterruptResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x04R\x05count2\x8d\x02\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\"T\n" +
+	"\x16SwitchInterruptRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06vector\x18\x02 \x01(\x05R\x06vector\x12\x0e\n" +
+	"\x02on\x18\x03 \x01(\bR\x02on\"\x19\n" +
+	"\x17SwitchInterruptResponse2\xe9\x02\n" +
 	"\fBoardService\x12Q\n" +
 	"\fReadRegister\x12\x1f.nfcomms.v1.ReadRegisterRequest\x1a .nfcomms.v1.ReadRegisterResponse\x12T\n" +
 	"\rWriteRegister\x12 .nfcomms.v1.WriteRegisterRequest\x1a!.nfcomms.v1.WriteRegisterResponse\x12T\n" +
-	"\rWaitInterrupt\x12 .nfcomms.v1.WaitInterruptRequest\x1a!.nfcomms.v1.WaitInterruptResponseBCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
+	"\rWaitInterrupt\x12 .nfcomms.v1.WaitInterruptRequest\x1a!.nfcomms.v1.WaitInterruptResponse\x12Z\n" +
+	"\x0fSwitchInterrupt\x12\".nfcomms.v1.SwitchInterruptRequest\x1a#.nfcomms.v1.SwitchInterruptResponseBCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
 
 var (
 	file_nfcomms_v1_board_proto_rawDescOnce sync.Once
@@ -424,26 +532,30 @@ func file_nfcomms_v1_board_proto_rawDescGZIP() []byte {
 	return file_nfcomms_v1_board_proto_rawDescData
 }
 
-var file_nfcomms_v1_board_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_nfcomms_v1_board_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_nfcomms_v1_board_proto_goTypes = []any{
-	(*ReadRegisterRequest)(nil),   // 0: nfcomms.v1.ReadRegisterRequest
-	(*ReadRegisterResponse)(nil),  // 1: nfcomms.v1.ReadRegisterResponse
-	(*WriteRegisterRequest)(nil),  // 2: nfcomms.v1.WriteRegisterRequest
-	(*WriteRegisterResponse)(nil), // 3: nfcomms.v1.WriteRegisterResponse
-	(*WaitInterruptRequest)(nil),  // 4: nfcomms.v1.WaitInterruptRequest
-	(*WaitInterruptResponse)(nil), // 5: nfcomms.v1.WaitInterruptResponse
-	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(*ReadRegisterRequest)(nil),     // 0: nfcomms.v1.ReadRegisterRequest
+	(*ReadRegisterResponse)(nil),    // 1: nfcomms.v1.ReadRegisterResponse
+	(*WriteRegisterRequest)(nil),    // 2: nfcomms.v1.WriteRegisterRequest
+	(*WriteRegisterResponse)(nil),   // 3: nfcomms.v1.WriteRegisterResponse
+	(*WaitInterruptRequest)(nil),    // 4: nfcomms.v1.WaitInterruptRequest
+	(*WaitInterruptResponse)(nil),   // 5: nfcomms.v1.WaitInterruptResponse
+	(*SwitchInterruptRequest)(nil),  // 6: nfcomms.v1.SwitchInterruptRequest
+	(*SwitchInterruptResponse)(nil), // 7: nfcomms.v1.SwitchInterruptResponse
+	(*durationpb.Duration)(nil),     // 8: google.protobuf.Duration
 }
 var file_nfcomms_v1_board_proto_depIdxs = []int32{
-	6, // 0: nfcomms.v1.WaitInterruptRequest.timeout:type_name -> google.protobuf.Duration
+	8, // 0: nfcomms.v1.WaitInterruptRequest.timeout:type_name -> google.protobuf.Duration
 	0, // 1: nfcomms.v1.BoardService.ReadRegister:input_type -> nfcomms.v1.ReadRegisterRequest
 	2, // 2: nfcomms.v1.BoardService.WriteRegister:input_type -> nfcomms.v1.WriteRegisterRequest
 	4, // 3: nfcomms.v1.BoardService.WaitInterrupt:input_type -> nfcomms.v1.WaitInterruptRequest
-	1, // 4: nfcomms.v1.BoardService.ReadRegister:output_type -> nfcomms.v1.ReadRegisterResponse
-	3, // 5: nfcomms.v1.BoardService.WriteRegister:output_type -> nfcomms.v1.WriteRegisterResponse
-	5, // 6: nfcomms.v1.BoardService.WaitInterrupt:output_type -> nfcomms.v1.WaitInterruptResponse
-	4, // [4:7] is the sub-list for method output_type
-	1, // [1:4] is the sub-list for method input_type
+	6, // 4: nfcomms.v1.BoardService.SwitchInterrupt:input_type -> nfcomms.v1.SwitchInterruptRequest
+	1, // 5: nfcomms.v1.BoardService.ReadRegister:output_type -> nfcomms.v1.ReadRegisterResponse
+	3, // 6: nfcomms.v1.BoardService.WriteRegister:output_type -> nfcomms.v1.WriteRegisterResponse
+	5, // 7: nfcomms.v1.BoardService.WaitInterrupt:output_type -> nfcomms.v1.WaitInterruptResponse
+	7, // 8: nfcomms.v1.BoardService.SwitchInterrupt:output_type -> nfcomms.v1.SwitchInterruptResponse
+	5, // [5:9] is the sub-list for method output_type
+	1, // [1:5] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
 	1, // [1:1] is the sub-list for extension extendee
 	0, // [0:1] is the sub-list for field type_name
@@ -461,7 +573,7 @@ func file_nfcomms_v1_board_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_board_proto_rawDesc), len(file_nfcomms_v1_board_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

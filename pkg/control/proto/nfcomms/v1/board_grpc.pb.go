@@ -19,9 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	BoardService_ReadRegister_FullMethodName  = "/nfcomms.v1.BoardService/ReadRegister"
-	BoardService_WriteRegister_FullMethodName = "/nfcomms.v1.BoardService/WriteRegister"
-	BoardService_WaitInterrupt_FullMethodName = "/nfcomms.v1.BoardService/WaitInterrupt"
+	BoardService_ReadRegister_FullMethodName    = "/nfcomms.v1.BoardService/ReadRegister"
+	BoardService_WriteRegister_FullMethodName   = "/nfcomms.v1.BoardService/WriteRegister"
+	BoardService_WaitInterrupt_FullMethodName   = "/nfcomms.v1.BoardService/WaitInterrupt"
+	BoardService_SwitchInterrupt_FullMethodName = "/nfcomms.v1.BoardService/SwitchInterrupt"
 )
 
 // BoardServiceClient is the client API for BoardService service.
@@ -41,6 +42,9 @@ type BoardServiceClient interface {
 	// WaitInterrupt waits for an interrupt, which the driver serves as ever.
 	// DEADLINE_EXCEEDED if none arrived in time.
 	WaitInterrupt(ctx context.Context, in *WaitInterruptRequest, opts ...grpc.CallOption) (*WaitInterruptResponse, error)
+	// SwitchInterrupt switches a vector off, or on again, as closing the device does.
+	// BUSY while the device is being reset.
+	SwitchInterrupt(ctx context.Context, in *SwitchInterruptRequest, opts ...grpc.CallOption) (*SwitchInterruptResponse, error)
 }
 
 type boardServiceClient struct {
@@ -81,6 +85,16 @@ func (c *boardServiceClient) WaitInterrupt(ctx context.Context, in *WaitInterrup
 	return out, nil
 }
 
+func (c *boardServiceClient) SwitchInterrupt(ctx context.Context, in *SwitchInterruptRequest, opts ...grpc.CallOption) (*SwitchInterruptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SwitchInterruptResponse)
+	err := c.cc.Invoke(ctx, BoardService_SwitchInterrupt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BoardServiceServer is the server API for BoardService service.
 // All implementations must embed UnimplementedBoardServiceServer
 // for forward compatibility.
@@ -98,6 +112,9 @@ type BoardServiceServer interface {
 	// WaitInterrupt waits for an interrupt, which the driver serves as ever.
 	// DEADLINE_EXCEEDED if none arrived in time.
 	WaitInterrupt(context.Context, *WaitInterruptRequest) (*WaitInterruptResponse, error)
+	// SwitchInterrupt switches a vector off, or on again, as closing the device does.
+	// BUSY while the device is being reset.
+	SwitchInterrupt(context.Context, *SwitchInterruptRequest) (*SwitchInterruptResponse, error)
 	mustEmbedUnimplementedBoardServiceServer()
 }
 
@@ -116,6 +133,9 @@ func (UnimplementedBoardServiceServer) WriteRegister(context.Context, *WriteRegi
 }
 func (UnimplementedBoardServiceServer) WaitInterrupt(context.Context, *WaitInterruptRequest) (*WaitInterruptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method WaitInterrupt not implemented")
+}
+func (UnimplementedBoardServiceServer) SwitchInterrupt(context.Context, *SwitchInterruptRequest) (*SwitchInterruptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SwitchInterrupt not implemented")
 }
 func (UnimplementedBoardServiceServer) mustEmbedUnimplementedBoardServiceServer() {}
 func (UnimplementedBoardServiceServer) testEmbeddedByValue()                      {}
@@ -192,6 +212,24 @@ func _BoardService_WaitInterrupt_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _BoardService_SwitchInterrupt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SwitchInterruptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BoardServiceServer).SwitchInterrupt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BoardService_SwitchInterrupt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BoardServiceServer).SwitchInterrupt(ctx, req.(*SwitchInterruptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // BoardService_ServiceDesc is the grpc.ServiceDesc for BoardService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -210,6 +248,10 @@ var BoardService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "WaitInterrupt",
 			Handler:    _BoardService_WaitInterrupt_Handler,
+		},
+		{
+			MethodName: "SwitchInterrupt",
+			Handler:    _BoardService_SwitchInterrupt_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
