@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../../kmod/uapi/nfcomms_debug.h"
 #include "bus.h"
 #include "crew.h"
 #include "rig.h"
@@ -102,6 +103,33 @@ static void away_ioctl(const char *device)
 CASE(reset_under_load)
 {
 	check_cycles("ioctl reset", away_ioctl, back_nothing);
+}
+
+/* A device goes while a file has its vectors off, and is whole when it is back. */
+CASE(a_device_whose_vectors_are_off)
+{
+	struct nfcomms_interrupt w = { .size = sizeof(w),
+				       .flags = NFCOMMS_INTERRUPT_OFF };
+	char device[PATH_MAX], switches[PATH_MAX + 32];
+	struct nfcomms_info info = { .size = sizeof(info) };
+	int fd = fresh(), card = open_registers(O_RDWR);
+
+	find_device(device);
+	snprintf(switches, sizeof(switches),
+		 "/sys/class/nfcomms/%s/register_access",
+		 strrchr(node(), '/') + 1);
+	put(switches, "1");
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	for (w.vector = 0; w.vector < info.vectors; w.vector++, w.count = 0)
+		CHECK_EQ(control(card, NFCOMMS_IOC_INTERRUPT, &w), 0);
+	close(fd);
+	unbind(device);
+	w.vector = 0;
+	CHECK_EQ(control(card, NFCOMMS_IOC_INTERRUPT, &w), ENODEV);
+	bind_to(device);
+	await_node();
+	close(card); /* after the device that it was of */
+	check_device();
 }
 
 /* An open file outlives its device: it says so, and can be closed. */
