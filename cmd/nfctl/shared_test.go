@@ -68,7 +68,7 @@ func TestSharedDevice(t *testing.T) {
 	d.start(nil)
 	require.Contains(t, do(exitOK, "list").out, "local   ready")
 	require.Equal(t, "hello\n", do(exitOK, "send", "local", "loopback", "hello", "--reply").out)
-	require.Contains(t, do(exitOK, "ping", "-n", "3", "-i", "0").out, "local: 3 of 3")
+	require.Contains(t, do(exitOK, "ping", "-n", "3", "-i", "0").out, "local, simulated: 3 of 3")
 	require.Contains(t, do(exitOK, "reset", "local").out, "epoch 2")
 	d.kill()
 	require.Contains(t, do(exitDevice, "ping").err, "the device process of this socket has gone")
