@@ -42,6 +42,10 @@ ARM64SUITES = "step arm64-build: $(ARM64) $(COMPILE) $(ALL) && $(ARM64) build -o
 
 MAKEFLAGS += --no-print-directory
 export FUZZTIME
+# A clone in any folder finds what one in another folder compiled: a package's folder is not a part of it.
+# Tests that read the standard library's sources find them by GOROOT, which is in no program then.
+check test test-go: export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+check test test-go: export GOROOT := $(shell $(GO) env GOROOT)
 # A test that needs a compiler fails without one instead of skipping.
 export NFC_REQUIRE_GCC = 1
 # The race detector waits a second at the end of each process, and tests run
@@ -83,15 +87,15 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		$(ARM64SUITES) \
 		$(if $(DEMO),"step demo: $(MAKE) demo")
 
-# What the inner loop runs of the Go tests, and what takes longest and is left out.
-CHECK       = ./bridge ./bridge/abi ./internal/wire ./internal/proto/... ./bridge/mailbox ./internal/sim ./internal/waiter ./internal/meter \
-	./internal/logqueue ./firmware ./pkg/... ./internal/lint
+# What the inner loop runs of the Go tests, the longest first, and what takes longest and is left out.
+CHECK       = ./internal/sim ./pkg/... ./internal/proto/... ./bridge ./bridge/abi ./bridge/mailbox ./internal/wire ./internal/waiter \
+	./internal/meter ./internal/logqueue ./firmware ./internal/lint
 CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounded|TestDeviceWritesOnlyToItsLog
 
 .PHONY: check
 check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, the last release, units, conformance on sim:
-	@$(RUNNER) "step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" "step compatible: scripts/compatible.sh" \
-		"go units: $(GO) test -vet=off -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)"
+	@$(RUNNER) -lanes $(LANES) "go units: $(GO) test -vet=off -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)" \
+		"step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" "step compatible: scripts/compatible.sh"
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
