@@ -94,9 +94,8 @@ func (o *options) demo(ctx context.Context, w io.Writer) (err error) {
 func startDevice(ctx context.Context, dir string, w io.Writer) (*process, error) {
 	fmt.Fprintln(w, "build nfsim, and start it: the device of all that follows")
 	program, socket := filepath.Join(dir, "nfsim"), filepath.Join(dir, "s")
-	build := subprocess.Command(ctx, "go", "build", "-buildvcs=false", "-o", program, "github.com/nfcomms/nfcomms/cmd/nfsim")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build nfsim: %w: %s", err, out)
+	if err := subprocess.Program(ctx, program, "github.com/nfcomms/nfcomms/cmd/nfsim"); err != nil {
+		return nil, err
 	}
 	p, err := start(ctx, program, "--shm", socket, "--hosts", "2")
 	if err != nil {

@@ -46,8 +46,8 @@ func fourProcesses(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	nfsim := filepath.Join(dir, "nfsim")
-	if out, err := subprocess.Command(ctx, "go", "build", "-o", nfsim, "./cmd/nfsim").CombinedOutput(); err != nil {
-		return fmt.Errorf("build nfsim: %w\n%s", err, out)
+	if err := subprocess.Program(ctx, nfsim, "./cmd/nfsim"); err != nil {
+		return err
 	}
 	file, err := describe(dir)
 	if err != nil {

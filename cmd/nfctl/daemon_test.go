@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // daemon is the real nfcommsd in its own process.
@@ -43,8 +45,7 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 // build builds a program of this tree.
 func build(t *testing.T, binary, folder string) {
 	t.Helper()
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, folder).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, subprocess.Program(t.Context(), binary, folder))
 }
 
 // start starts the daemon and waits until it answers.

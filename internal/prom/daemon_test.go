@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -28,9 +29,7 @@ func daemon(t *testing.T) (metrics, address string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	program, socket := filepath.Join(dir, "nfcommsd"), filepath.Join(dir, "s")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/nfcommsd")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, subprocess.Program(t.Context(), program, "../../cmd/nfcommsd"))
 	cmd := exec.Command(program, "--socket-path", socket, "--http-address", "127.0.0.1:0", "--http-channels", "--http-trace", "1",
 		"--devices", "sim0=sim:,sim1=sim:,absent=dev:999999", "--log-format", "json")
 	r, w, err := os.Pipe()

@@ -1,3 +1,3 @@
 // Package subprocess makes commands that end with their context, together with every process that
-// they started.
+// they started. It builds programs of this tree, too.
 package subprocess

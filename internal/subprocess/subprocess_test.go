@@ -2,6 +2,7 @@ package subprocess
 
 import (
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,4 +16,12 @@ func TestOutputIsBounded(t *testing.T) {
 	said, err := Command(t.Context(), "sh", "-c", "echo ready; setsid sleep 10 &").CombinedOutput()
 	require.ErrorIs(t, err, exec.ErrWaitDelay)
 	require.Equal(t, "ready\n", string(said))
+}
+
+// TestProgram: a program is built where it shall be, and one that is not there is an error.
+func TestProgram(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "hello")
+	require.NoError(t, Program(t.Context(), out, "../../examples/hello"))
+	require.FileExists(t, out)
+	require.ErrorContains(t, Program(t.Context(), out, "./nothing"), "build ./nothing: exit status 1")
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // tested makes the command line under test.
@@ -95,8 +96,7 @@ func FakeToolchain(t *testing.T, peer string) string {
 func BuildDevice(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "nfsim")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/nfcomms/nfcomms/cmd/nfsim").CombinedOutput()
-	require.NoError(t, err, string(out))
+	require.NoError(t, subprocess.Program(t.Context(), program, "github.com/nfcomms/nfcomms/cmd/nfsim"))
 	return program
 }
 

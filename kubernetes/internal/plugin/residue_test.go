@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/nfcomms/nfcomms/internal/cdi"
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
@@ -90,8 +91,7 @@ func TestSharesOfADevice(t *testing.T) {
 	socket := filepath.Join(dir, "sim0", "shm.sock") // a folder of the device's own
 	require.NoError(t, os.Mkdir(filepath.Dir(socket), 0o700))
 	nfsim := filepath.Join(dir, "nfsim")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", nfsim, "github.com/nfcomms/nfcomms/cmd/nfsim").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, subprocess.Program(t.Context(), nfsim, "github.com/nfcomms/nfcomms/cmd/nfsim"))
 	cmd := exec.Command(nfsim, "--shm", socket, "--hosts", "4", "--user-hosts", "4", "--emem", "2MiB")
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
