@@ -10,6 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // TestNodeGuests has processes at one of two nodes open channels to a host that listens at the
@@ -39,7 +40,7 @@ func TestNodeGuests(t *testing.T) {
 			nodes := pairs(t)
 			bridgetest.RunGuests(t, image, func(t *testing.T, options string) (bridge.Device, bridge.Device, bridge.ListenOptions) {
 				listens, runs, anyone := tt.open(t, nodes(t, options))
-				return listens, runs, bridge.ListenOptions{Anyone: anyone}
+				return spectest.Verified(t, listens), spectest.Verified(t, runs), bridge.ListenOptions{Anyone: anyone}
 			}, tt.skip...)
 		})
 	}

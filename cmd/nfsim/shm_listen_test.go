@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
@@ -22,7 +23,7 @@ func TestSharedHosts(t *testing.T) {
 				require.NoError(t, err)
 				connects, err = bridge.Open(t.Context(), address, nil)
 				require.NoError(t, err)
-				return listens, connects, bridge.ListenOptions{}
+				return spectest.Verified(t, listens), spectest.Verified(t, connects), bridge.ListenOptions{}
 			})
 		})
 	}
@@ -33,7 +34,7 @@ func TestSharedHosts(t *testing.T) {
 func TestNodeHosts(t *testing.T) {
 	p := startNodes(t)
 	bridgetest.RunHosts(t, func(t *testing.T) (listens, connects bridge.Device, _ bridge.ListenOptions) {
-		return p.open(t), p.open(t), bridge.ListenOptions{Anyone: true}
+		return spectest.Verified(t, p.open(t)), spectest.Verified(t, p.open(t)), bridge.ListenOptions{Anyone: true}
 	})
 	t.Run("strangers", func(t *testing.T) {
 		listens, connects := p.open(t), p.open(t)
@@ -56,7 +57,7 @@ func TestSharedGuests(t *testing.T) {
 		require.NoError(t, err)
 		runs, err = bridge.Open(t.Context(), address, nil)
 		require.NoError(t, err)
-		return listens, runs, bridge.ListenOptions{}
+		return spectest.Verified(t, listens), spectest.Verified(t, runs), bridge.ListenOptions{}
 	})
 }
 

@@ -23,6 +23,14 @@ var fake func(t *testing.T, options string) bridge.Device
 // module.
 var devices = flag.String("kdev", os.Getenv("NFC_KDEV"), "test these devices, such as dev:0,dev:1 (default $NFC_KDEV)")
 
+// openVerified opens devices whose slots are verified: real ones, or those of a fake module.
+func openVerified(t *testing.T) bridgetest.OpenFunc {
+	if *devices != "" {
+		traced(t)
+	}
+	return opener(t)
+}
+
 // opener opens real devices, or those of a fake module.
 func opener(t *testing.T) bridgetest.OpenFunc {
 	t.Helper()
@@ -34,9 +42,4 @@ func opener(t *testing.T) bridgetest.OpenFunc {
 }
 
 // TestConformance runs every rule of the contract.
-func TestConformance(t *testing.T) {
-	if *devices != "" {
-		traced(t)
-	}
-	bridgetest.Run(t, opener(t))
-}
+func TestConformance(t *testing.T) { bridgetest.Run(t, openVerified(t)) }

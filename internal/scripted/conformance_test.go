@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // TestConformance runs the suite against a scripted device that behaves: host and
@@ -38,5 +39,5 @@ func openScripted(t *testing.T, options string) bridge.Device {
 	t.Cleanup(func() {
 		require.Empty(t, s.Offences(), "rules that the host broke")
 	})
-	return dev
+	return spectest.Verified(t, dev)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 )
 
 // nodeAndFabric is the device of another node, which closes the fabric with itself.
@@ -34,7 +35,7 @@ func openFar(torus string, hops int) bridgetest.OpenFunc {
 		far, err := near.(bridge.FabricNode).Fabric().Device(context.Background(), at(hops))
 		require.NoError(t, err)
 		require.Equal(t, at(hops), far.Info().Node)
-		return &nodeAndFabric{far, near}
+		return spectest.Verified(t, &nodeAndFabric{far, near})
 	}
 }
 

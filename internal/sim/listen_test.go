@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
@@ -17,7 +18,7 @@ func TestHosts(t *testing.T) {
 	for _, options := range []string{"", "islands=4&managers=4", "slots=16&managers=1"} {
 		t.Run(options, func(t *testing.T) {
 			bridgetest.RunHosts(t, func(t *testing.T) (_, _ bridge.Device, _ bridge.ListenOptions) {
-				dev := openDevice(t, options)
+				dev := openVerified(t, options)
 				return dev, dev, bridge.ListenOptions{}
 			})
 		})
@@ -38,13 +39,13 @@ func openOneHop(t *testing.T, options string) bridge.Device {
 	t.Cleanup(func() { require.NoError(t, near.Close()) })
 	far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(1))
 	require.NoError(t, err)
-	return far
+	return spectest.Verified(t, far)
 }
 
 // TestGuests has processes open the channels of the suite.
 func TestGuests(t *testing.T) {
 	bridgetest.RunGuests(t, guests(t), func(t *testing.T, options string) (_, _ bridge.Device, _ bridge.ListenOptions) {
-		dev := openDevice(t, options)
+		dev := openVerified(t, options)
 		return dev, dev, bridge.ListenOptions{}
 	})
 }
@@ -71,11 +72,11 @@ func runGuestsOn(t *testing.T, torus string, listens, runs int) {
 		t.Cleanup(func() { require.NoError(t, near.Close()) })
 		device := func(x int) bridge.Device {
 			if x == 0 {
-				return near
+				return spectest.Verified(t, near)
 			}
 			far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(x))
 			require.NoError(t, err)
-			return far
+			return spectest.Verified(t, far)
 		}
 		return device(listens), device(runs), bridge.ListenOptions{}
 	})

@@ -16,12 +16,12 @@ import (
 const LoggedSlots = 1 << 18
 
 // Verified has the slots of a device verified when its test ends: each run is a path of the tables.
-// The device is one of bridge/mailbox, or a node of a fabric around one. Nobody has called it yet.
+// The device is one of bridge/mailbox, or a struct around one, its field Device. Nobody has called it yet.
 func Verified(t testing.TB, dev bridge.Device) bridge.Device {
 	t.Helper()
 	inner := dev
-	if _, ok := dev.(bridge.FabricNode); ok {
-		inner = reflect.ValueOf(dev).Elem().FieldByName("Device").Interface().(bridge.Device)
+	for f := reflect.ValueOf(inner).Elem().FieldByName("Device"); f.IsValid(); f = reflect.ValueOf(inner).Elem().FieldByName("Device") {
+		inner = f.Interface().(bridge.Device)
 	}
 	log := mailbox.LogSlots(inner, LoggedSlots)
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/bridgetest"
+	"github.com/nfcomms/nfcomms/internal/spectest"
 	"github.com/nfcomms/nfcomms/internal/support"
 	_ "github.com/nfcomms/nfcomms/internal/vfio"
 )
@@ -88,7 +89,8 @@ func TestConformance(t *testing.T) {
 	for _, place := range places {
 		addresses = append(addresses, "vfio:"+place)
 	}
-	bridgetest.Run(t, bridgetest.Pool(addresses))
+	pool := bridgetest.Pool(addresses)
+	bridgetest.Run(t, func(t *testing.T, options string) bridge.Device { return spectest.Verified(t, pool(t, options)) })
 }
 
 func TestSupport(t *testing.T) {
