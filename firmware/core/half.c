@@ -115,11 +115,11 @@ void nfc_joint_leave(struct nfc_channel *ch)
 {
 	struct nfc_joint *joint = ch->rings->joint;
 
-	if (!joint || ch->open || ch->recalled)
+	if (!joint || ch->open)
 		return;
 	if (ch != &joint->caller)
-		ch->rings = joint->mailbox;
-	else if (ch->process)
+		ch->rings = joint->mailbox; /* the port may be subscribed again at once */
+	else if (ch->process || ch->recalled)
 		return;
 	atomic_fetch_sub(&joint->ends, 1); /* it may be another's from here on */
 }

@@ -105,8 +105,9 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 
 		if (nfc_island_of(host, p->first + i) != island)
 			return -NFC_EINVAL;
-		/* by a process or host, or still by the joint of another with one that ended */
-		if (ch->process || ch->relay || (ch->rings && ch->rings->joint))
+		/* by a process, a host, the joint of another process, or the recall list */
+		if (ch->process || ch->relay || ch->recalled ||
+		    (ch->rings && ch->rings->joint))
 			return -NFC_EBUSY;
 	}
 	for (uint32_t i = 0; i < p->ports; i++) {

@@ -595,6 +595,70 @@ CASE(a_target_whose_island_does_not_answer)
 	rig_free(r);
 }
 
+static void carries_nothing(void *self, uint32_t host, uint32_t index)
+{
+	(void)self;
+	(void)host;
+	(void)index;
+}
+
+/* A connection of another node to a port, whose answer is OK. */
+static struct nfc_joint *asks_for(struct rig *r, uint32_t target)
+{
+	struct nfc_joint *joint = NULL;
+	uint32_t index;
+
+	CHECK_EQ(nfc_joint_ask(r->dev, 0, target, &joint, &index), 0);
+	return joint;
+}
+
+static void check_joined(struct nfc_joint *joint, struct nfc_joined *out)
+{
+	CHECK(nfc_joint_asked(joint, out));
+	CHECK_EQ(out->status, NFC_OK);
+}
+
+/*
+ * A message, its withdrawal and the loss of their node arrive at once, and so
+ * does another connection. The port is at its mailbox in the end.
+ */
+CASE(a_port_that_is_connected_to_before_a_recall_is_served)
+{
+	struct rig *r = rig_new(two_islands);
+	struct nfc_joint *first, *second;
+	struct nfc_joint_rings rings;
+	struct nfc_joined joined;
+
+	r->port.carry = carries_nothing;
+	host_launch(r, HERE, waits, 1);
+	first = asks_for(r, HERE);
+	rig_step(r);
+	check_joined(first, &joined);
+	rings = nfc_joint_rings(first);
+	for (int i = 0; i < 2; i++) {
+		struct nfc_note *note = (void *)rings.in[i].payload;
+		uint64_t header = nfc_header(
+			i ? NFC_TYPE_WITHDRAW : NFC_TYPE_DIRECT,
+			i ? NFC_PAYLOAD_SIZE : 1, r->dev->host[0]->epoch,
+			joined.h2d, HERE);
+
+		*note = (struct nfc_note){ .transaction = joined.h2d,
+					   .direction = NFC_D2H };
+		rings.in[i].header = header | 1ull << NFC_HDR_PHASE_SHIFT;
+	}
+	second = asks_for(r, HERE);
+	nfc_joint_lost(first); /* the last call is served first */
+	rig_step(r);
+	check_joined(second, &joined);
+	nfc_joint_drop(first);
+	nfc_joint_lost(second);
+	rig_step(r);
+	nfc_joint_drop(second);
+	check_free(r, HERE);
+	CHECK_EQ(r->dev->host[0]->channels[HERE].rings->joint, NULL);
+	rig_free(r);
+}
+
 /* ---- hosts ---- */
 
 /* A host may be detached in any state of its joints. */
