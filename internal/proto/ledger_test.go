@@ -63,6 +63,21 @@ func TestLedgerAccepted(t *testing.T) {
 	}
 }
 
+// TestLedgerMovesWithoutReady: the device need not say READY to a transfer of one list. One byte or one
+// list shows that it moves, and nothing else does.
+func TestLedgerMovesWithoutReady(t *testing.T) {
+	for _, c := range []struct {
+		lists     uint32
+		processed uint64
+		want      Input
+	}{{0, 0, TakeNonsense}, {0, 1, TakeProgress}, {1, 0, TakeProgress}} {
+		l := NewLedger(Split{Address: 0x1000, Size: 8}, 4, false)
+		require.Equal(t, 1, sendAll(&l))
+		in, why := l.Record(wire.TypeAck, &wire.Ack{State: wire.StateMoving, Lists: c.lists, Processed: c.processed, Outstanding: 8 - c.processed})
+		require.Equal(t, c.want, in, why)
+	}
+}
+
 // TestLedgerUnknownState: a state beyond the last is named as such, not as one that does not fit.
 func TestLedgerUnknownState(t *testing.T) {
 	l := tenLists(true)

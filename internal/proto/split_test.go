@@ -93,6 +93,14 @@ func TestSplitAsAgreed(t *testing.T) {
 	require.False(t, l.Split(4096, 4096).Runs)
 }
 
+// TestSplitIsEager: one entry is enough for what a page has, and without entries nothing is eager.
+func TestSplitIsEager(t *testing.T) {
+	page := Split{Address: 0x1000, Size: abi.PageSize}
+	require.True(t, page.IsEager(1))
+	require.False(t, page.IsEager(0))
+	require.False(t, Split{Address: 0x1001, Size: abi.PageSize}.IsEager(1))
+}
+
 func TestSplitProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkSplit(t, Split{
