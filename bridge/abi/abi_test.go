@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,4 +33,10 @@ func TestDiagnosticReadings(t *testing.T) {
 func TestDirectionString(t *testing.T) {
 	assert.Equal(t, "h2d", H2D.String())
 	assert.Equal(t, "d2h", D2H.String())
+}
+
+// TestStatusString: a status without a name is its number, the first as well.
+func TestStatusString(t *testing.T) {
+	assert.Equal(t, "OK", OK.String())
+	assert.Equal(t, strconv.Itoa(int(StatusCount)), StatusCount.String())
 }
