@@ -99,6 +99,8 @@ func Models() []Model {
 		{Name: "connections to a host", File: "dial", Full: []string{"CALLERS=2", "TIMES=2"}, Broken: guestsBroken(), Whole: true},
 		{Name: "connections to a host of another node", File: "dial", Defines: []string{"FAR"}, Full: []string{"CALLERS=2"}, Broken: farGuestsBroken()},
 		{Name: "connections to a port of another node", File: "dial", Defines: []string{"FAR", "PORT"}, Full: []string{"CALLERS=2"}, Broken: farPortsBroken(), Whole: true},
+		{Name: "messages of processes", File: "joint", Full: []string{"TIMES=2"}, Broken: jointBroken()},
+		{Name: "messages of processes at two nodes", File: "joint", Defines: []string{"FAR"}, Broken: farJointBroken(), Whole: true},
 	}
 }
 
