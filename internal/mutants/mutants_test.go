@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -165,6 +167,35 @@ func TestNoticed(t *testing.T) {
 	require.ErrorIs(t, err, errNotFound, how)
 	_, err = tests{"kmod/test", "access_test"}.try(t.Context(), top, "kmod/core/access.c", "nonsense")
 	require.ErrorIs(t, err, errNotBuilt)
+}
+
+// every has TestSliceIsFound make every change of the module's core.
+var every = flag.Bool("every", false, "make every change of the module's core, not those of a day")
+
+// TestSliceIsFound: tests find each of ten changes of the module's core, others every day. Its tests are
+// functions of their input alone, so that a change is found each time or never.
+func TestSliceIsFound(t *testing.T) {
+	t.Chdir(root)
+	require.NoError(t, copyTree("."))
+	all, err := find(".")
+	require.NoError(t, err)
+	var core []change
+	for _, p := range all {
+		if strings.HasPrefix(p.file, "kmod/core/") && p.equivalent() == "" {
+			core = append(core, change{p.String(), p.file, false, p.try})
+		}
+	}
+	require.GreaterOrEqual(t, len(core), 15)
+	if !*every {
+		core = rotate(core, 10, time.Now())
+	}
+	for _, c := range core {
+		how, err := c.try(t.Context())
+		if !errors.Is(err, errNotBuilt) {
+			require.NoError(t, err, c.name)
+		}
+		t.Logf("%s: %s", c.name, how)
+	}
 }
 
 // TestRotate: each day has other changes, until all were there.
