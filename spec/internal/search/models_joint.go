@@ -26,7 +26,7 @@ func jointBroken() []Broken {
 
 func farJointBroken() []Broken {
 	return []Broken{
-		{Name: "a node that lets go before all has arrived", Defines: []string{"NO_DRAIN"}},
+		{Name: "a process that gives up and does not tell the node of the port", Defines: []string{"SILENT"}},
 		{Name: "a node that does not notice that the other is lost", Defines: []string{"DEAF"}},
 		{Name: "a port that stays at its joint until a recall is served", Defines: []string{"STAYS", "TIMES=2"}},
 	}

@@ -188,11 +188,7 @@ inline notices(e, joint)
 inline finishes(k)
 {
 	atomic {
-#ifdef NO_DRAIN
-		span[k] == up && finished[k] -> span[k] = over
-#else
 		span[k] == up && finished[k] && len(q[OTHER(k)]) == 0 -> span[k] = over
-#endif
 	}
 }
 #else
@@ -273,7 +269,11 @@ inline connects()
 	atomic { e == 0 && !busy[0] && !open[0] && n < TIMES -> cur = n; n++; span[2 * cur] = asks };
 	if
 	:: atomic { span[2 * cur] != asks && !busy[0] -> skip }
+#ifdef SILENT
+	:: atomic { span[2 * cur] == asks -> span[2 * cur] = unused }
+#else
 	:: atomic { span[2 * cur] == asks -> finished[2 * cur] = true; span[2 * cur] = over } /* no answer in a second */
+#endif
 	fi
 #else
 	atomic {
