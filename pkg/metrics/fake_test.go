@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "30"); err != nil {
 		panic(err)
 	}
+	traceTime = time.Minute // else a scrape on a busy machine shows no layers of a device
 	goleak.VerifyTestMain(m)
 }
 

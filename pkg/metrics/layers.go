@@ -10,8 +10,9 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms/trace"
 )
 
-// traceTime bounds how long a scrape waits for a device whose calls it begins to trace.
-const traceTime = 100 * time.Millisecond
+// traceTime bounds how long a scrape waits for a device whose calls it begins to trace. Tests on a
+// busy machine need more.
+var traceTime = 100 * time.Millisecond
 
 // layerTable is what the calls of a device took in each layer, since somebody first scraped it.
 type layerTable struct {
