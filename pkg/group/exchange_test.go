@@ -110,12 +110,14 @@ func around(rank, size int) (targets, sources []int) {
 // others; each gets what is for it, in its step.
 func TestVeryManyMembers(t *testing.T) {
 	const size = 1024
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience) // of a busy machine, with the race detector
+	defer cancel()
 	for _, name := range []string{"isend", "bruck"} {
 		mesh := NewMesh(size)
 		var all sync.WaitGroup
 		for rank := range size {
 			all.Go(func() {
-				assert.NoError(t, passAround(background(t), mesh, name, rank, size), "%s, member %d", name, rank)
+				assert.NoError(t, passAround(ctx, mesh, name, rank, size), "%s, member %d", name, rank)
 			})
 		}
 		all.Wait()
@@ -124,7 +126,7 @@ func TestVeryManyMembers(t *testing.T) {
 
 // passAround sends rank and step to the neighbours, three times.
 func passAround(ctx context.Context, mesh *Mesh, name string, rank, size int) error {
-	o := Options{Rank: rank, Size: size, Algorithm: name}
+	o := Options{Rank: rank, Size: size, Algorithm: name, JoinTimeout: 10 * patience}
 	o.Targets, o.Sources = around(rank, size)
 	g, err := Join(ctx, mesh, o)
 	if err != nil {
