@@ -14,6 +14,13 @@ static struct nfc_rings *rings_of(struct nfc_host *host, uint32_t channel)
 	return &host->shares[island->index].rings[channel % island->rings_count];
 }
 
+/* A process, the joint of one that ended, a relay, or the recall list needs the channel. */
+static bool is_needed(const struct nfc_channel *ch)
+{
+	return ch->process || ch->relay || ch->recalled ||
+	       (ch->rings && ch->rings->joint);
+}
+
 uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
 			  uint32_t count)
 {
@@ -22,8 +29,7 @@ uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
 	for (uint32_t id = first; id < end; id++) {
 		const struct nfc_channel *ch = &host->channels[id];
 
-		if (id < NFC_TARGET_FIRST || ch->process || ch->open ||
-		    ch->relay)
+		if (id < NFC_TARGET_FIRST || ch->open || is_needed(ch))
 			run = 0;
 		else if (++run == count)
 			return id + 1 - count;
@@ -105,9 +111,7 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 
 		if (nfc_island_of(host, p->first + i) != island)
 			return -NFC_EINVAL;
-		/* by a process, a host, the joint of another process, or the recall list */
-		if (ch->process || ch->relay || ch->recalled ||
-		    (ch->rings && ch->rings->joint))
+		if (is_needed(ch))
 			return -NFC_EBUSY;
 	}
 	for (uint32_t i = 0; i < p->ports; i++) {

@@ -659,6 +659,28 @@ CASE(a_port_that_is_connected_to_before_a_recall_is_served)
 	rig_free(r);
 }
 
+/* A START that may have any target takes none that its island still needs. */
+CASE(a_port_that_is_still_needed_is_not_given_away)
+{
+	struct rig *r = rig_new(two_islands);
+	struct nfc_island *island = &r->dev->islands[0];
+	struct nfc_host *host = r->dev->host[0];
+	uint32_t first = nfc_free_targets(island, host, 1);
+	struct nfc_channel *ch = &host->channels[first], before = *ch;
+	struct nfc_joint joint = { .ends = 1 };
+	struct nfc_rings rings = { .joint = &joint };
+
+	CHECK(first);
+	ch->recalled = 1;
+	CHECK_EQ(nfc_free_targets(island, host, 1), first + 1);
+	*ch = before;
+	ch->rings = &rings;
+	CHECK_EQ(nfc_free_targets(island, host, 1), first + 1);
+	*ch = before;
+	CHECK_EQ(nfc_free_targets(island, host, 1), first);
+	rig_free(r);
+}
+
 /* ---- hosts ---- */
 
 /* A host may be detached in any state of its joints. */
