@@ -259,6 +259,30 @@ func TestVerifyCuts(t *testing.T) {
 	}
 }
 
+// TestVerifyLateReady: a host that is asked whether it receives may answer once the message is there. Its
+// READY is of that message where it has not looked at it yet, else of the next one.
+func TestVerifyLateReady(t *testing.T) {
+	slot := func(taken bool, kind wire.Type, sequence uint16, fill func(s *wire.Slot)) Record {
+		s := wire.Slot{Header: uint64(wire.MakeHeader(kind, abi.PayloadSize, talk.Epoch, sequence, 0))}
+		fill(&s)
+		return record(taken, s, talk.Channel)
+	}
+	note := func(id uint64) func(s *wire.Slot) {
+		return func(s *wire.Slot) { *s.Note() = wire.Note{Transaction: id, Direction: uint32(abi.D2H)} }
+	}
+	for id, legal := range map[uint64]bool{0: false, 1: true, 2: true, 3: false} {
+		l := &Log{Window: 4, Limit: 1 << 20, Channels: 64, Mailboxes: 2, Islands: 1}
+		l.Records = append(opened(&talk.Open{Next: [2]uint64{1, 1}}, talk.Channel),
+			slot(true, wire.TypeOffer, 1, note(1)),
+			slot(true, wire.TypeDirect, 1, func(*wire.Slot) {}),
+			slot(false, wire.TypeReady, uint16(id), note(id)),
+			slot(false, wire.TypeAck, 1, func(s *wire.Slot) {
+				*s.Ack() = wire.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: wire.StateConsumed}
+			}))
+		require.Equal(t, legal, Verify(l) == nil, "READY of %d: %v", id, Verify(l))
+	}
+}
+
 // TestVerifyBounds: a log of a device that cannot be is an error of its own.
 func TestVerifyBounds(t *testing.T) {
 	require.ErrorIs(t, Verify(&Log{Records: make([]Record, 1)}), ErrLog)

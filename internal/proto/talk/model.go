@@ -117,12 +117,13 @@ func (m *Model) Put(s *wire.Slot) (proto.State, error) {
 }
 
 // hint puts OFFER or READY, which are about the next transaction, and returns the one that is under way.
+// READY answers an OFFER whose transaction may have arrived meanwhile: then it is of the one after it.
 func (m *Model) hint(t wire.Type, d abi.Direction, id uint64) (uint64, error) {
 	switch s := m.state(d); {
-	case s == proto.StateIdle:
-		return id - 1, nil
-	case s == proto.StatePosted && t == wire.TypeReady:
+	case t == wire.TypeReady && s == proto.StatePosted:
 		return id, nil
+	case t == wire.TypeReady, s == proto.StateIdle:
+		return id - 1, nil
 	default:
 		return 0, fmt.Errorf("%v while %v", t, s)
 	}
