@@ -94,7 +94,7 @@ CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounde
 
 .PHONY: check
 check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, the last release, units, conformance on sim:
-	@$(RUNNER) -lanes $(LANES) "go units: $(GO) test -vet=off -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)" \
+	@$(RUNNER) -lanes $(LANES) "go units: $(GO) test -vet=off -short -count=1 -p 4 -json -skip '$(CHECKSKIP)' $(CHECK)" \
 		"step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" "step compatible: scripts/compatible.sh"
 
 .PHONY: test-go
