@@ -17,8 +17,8 @@ import (
 
 // fabricRecord is the output of nfctl fabric.
 type fabricRecord struct {
-	Device string             `json:"device" doc:"name of the device"`
-	Kind   string             `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Device string `json:"device" doc:"name of the device"`
+	kindRecord
 	Torus  string             `json:"torus" doc:"nodes in x, y and z"`
 	Node   string             `json:"node" doc:"the device's own node"`
 	Links  linkCounts         `json:"links" doc:"how many links are how, each counted once"`
@@ -226,7 +226,7 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 	l := shape.GetLinks()
 	s := &topology.Snapshot{Torus: torus, Nodes: make([]topology.NodeState, len(now))}
 	r := &fabricRecord{
-		Device: deviceID(shape.GetName()), Kind: deviceKind(shape.GetDeviceKind()), Torus: torus.String(), Node: shape.GetNode(), Nodes: []nodeRecord{}, Routes: []routeRecord{},
+		Device: deviceID(shape.GetName()), kindRecord: kindRecord{deviceKind(shape.GetDeviceKind())}, Torus: torus.String(), Node: shape.GetNode(), Nodes: []nodeRecord{}, Routes: []routeRecord{},
 		Links: linkCounts{Normal: l.GetNormal(), Sick: l.GetSick(), Broken: l.GetBroken(), Unknown: l.GetUnknown()},
 		drawn: s,
 	}

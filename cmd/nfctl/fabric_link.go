@@ -23,8 +23,8 @@ type linkRecord struct {
 
 // linkTestRecord is the output of nfctl fabric link test.
 type linkTestRecord struct {
-	Device     string  `json:"device" doc:"name of the device"`
-	Kind       string  `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Device string `json:"device" doc:"name of the device"`
+	kindRecord
 	Node       string  `json:"node" doc:"the node that sent"`
 	Link       string  `json:"link" doc:"the direction in which: x+, x-, y+, y-, z+ or z-"`
 	Words      uint64  `json:"words" doc:"words of 128 bits that the other end checked"`
@@ -108,7 +108,7 @@ const wordBits = 128
 
 func linkTestOf(device, node, link string, confidence float64, t *nfcommsv1.TestLinkResponse) linkTestRecord {
 	r := linkTestRecord{
-		Device: device, Kind: deviceKind(t.GetDeviceKind()), Node: node, Link: link, Words: t.GetWords(), Wrong: t.GetWrongWords(),
+		Device: device, kindRecord: kindRecord{deviceKind(t.GetDeviceKind())}, Node: node, Link: link, Words: t.GetWords(), Wrong: t.GetWrongWords(),
 		Seconds: seconds(t.GetTook()), Confidence: confidence, Bound: 1,
 	}
 	if bits := wordBits * float64(r.Words); bits > 0 {

@@ -19,8 +19,8 @@ type healthRecord struct {
 
 // deviceHealthRecord is the health of a device.
 type deviceHealthRecord struct {
-	Device       string            `json:"device" doc:"name of the device"`
-	Kind         string            `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Device string `json:"device" doc:"name of the device"`
+	kindRecord
 	Health       string            `json:"health" doc:"the server's answer after a round trip to the firmware: serving, not_serving"`
 	State        string            `json:"state" doc:"state of the device, as in nfctl list"`
 	Failure      *failureRecord    `json:"failure" doc:"why it does not answer; null if it does"`
@@ -95,7 +95,7 @@ func getDeviceHealth(ctx context.Context, c *control.Client, name string) (devic
 	}
 	health, err := checkHealth(ctx, c, control.HealthService(deviceID(name)))
 	return deviceHealthRecord{
-		Device: deviceID(name), Kind: deviceKind(g.GetDeviceKind()), Health: health, State: word(g.GetState()), Failure: failureOf(g.GetFailure()),
+		Device: deviceID(name), kindRecord: kindRecord{deviceKind(g.GetDeviceKind())}, Health: health, State: word(g.GetState()), Failure: failureOf(g.GetFailure()),
 		HeartbeatAge: secondsOrNil(g.GetHeartbeatAge()), Heartbeat: heartbeatOf(g.GetHeartbeat()), Diagnostic: diagnosticOf(g.GetDiagnostic()),
 	}, err
 }

@@ -21,9 +21,9 @@ import (
 
 // latencyLayersRecord is the output of nfctl latency for one interval.
 type latencyLayersRecord struct {
-	Time       string            `json:"time" doc:"the end of the interval, RFC 3339 in UTC"`
-	Device     string            `json:"device" doc:"name of the device"`
-	Kind       string            `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Time   string `json:"time" doc:"the end of the interval, RFC 3339 in UTC"`
+	Device string `json:"device" doc:"name of the device"`
+	kindRecord
 	Every      uint32            `json:"every" doc:"one call in so many is measured"`
 	Lost       uint64            `json:"lost" doc:"calls that were measured and found no room"`
 	Wrong      uint64            `json:"wrong" doc:"calls with stamps of the device that cannot be true"`
@@ -169,7 +169,7 @@ func exercise(ctx context.Context, dev *nfcomms.Device, size int) error {
 
 func latencyRecordOf(device string, every uint32, r *nfcommsv1.WatchLatencyResponse) latencyLayersRecord {
 	x := latencyLayersRecord{
-		Time: time.Now().UTC().Format(timeLayout), Device: device, Kind: deviceKind(r.GetDeviceKind()), Every: every, Lost: r.GetLost(), Wrong: r.GetWrong(),
+		Time: time.Now().UTC().Format(timeLayout), Device: device, kindRecord: kindRecord{deviceKind(r.GetDeviceKind())}, Every: every, Lost: r.GetLost(), Wrong: r.GetWrong(),
 		ClockError: secondsOrNil(r.GetClockError()), Operations: []operationRecord{},
 	}
 	for _, w := range r.GetWaterfalls() {

@@ -14,8 +14,8 @@ import (
 
 // pingRecord is the output of nfctl ping.
 type pingRecord struct {
-	Device    string        `json:"device" doc:"name of the device"`
-	Kind      string        `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Device string `json:"device" doc:"name of the device"`
+	kindRecord
 	Sent      int           `json:"sent" doc:"round trips begun"`
 	Answered  int           `json:"answered" doc:"round trips that came back"`
 	RoundTrip latencyRecord `json:"round_trip" doc:"from the server to the firmware and back, by the server's clock"`
@@ -145,7 +145,7 @@ func observe(h *hdrhistogram.Histogram, d time.Duration) error {
 
 func (p *pinger) record(device string) pingRecord {
 	return pingRecord{
-		Device: device, Kind: deviceKind(p.kind), Sent: p.sent, Answered: p.answered,
+		Device: device, kindRecord: kindRecord{deviceKind(p.kind)}, Sent: p.sent, Answered: p.answered,
 		RoundTrip: latencyOf(p.roundTrip), Total: latencyOf(p.total), Inside: latencyOf(p.inside),
 	}
 }

@@ -162,10 +162,10 @@ func (e farEnd) compare(o farEnd) int {
 type channelRecord struct {
 	Device string `json:"device" doc:"name of the device"`
 	farEnd
-	Listener   string        `json:"listener" doc:"name of the listener that the application dialed, or that accepted the channel; empty for other channels"`
-	State      string        `json:"state" doc:"open or closed"`
-	Owner      string        `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
-	Kind       string        `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Listener string `json:"listener" doc:"name of the listener that the application dialed, or that accepted the channel; empty for other channels"`
+	State    string `json:"state" doc:"open or closed"`
+	Owner    string `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
+	kindRecord
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
 	Caller     string        `json:"caller" doc:"who opened it, of a channel of the server; empty if the server does not know"`
 	Stats      trafficRecord `json:"stats" doc:"counters since it was opened"`
@@ -277,7 +277,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 
 func channelOf(c *nfcommsv1.Channel) channelRecord {
 	return channelRecord{
-		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, Listener: c.GetListener(), State: word(c.GetState()), Owner: word(c.GetOwner()), Kind: deviceKind(c.GetDeviceKind()),
+		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, Listener: c.GetListener(), State: word(c.GetState()), Owner: word(c.GetOwner()), kindRecord: kindRecord{deviceKind(c.GetDeviceKind())},
 		CreateTime: timeText(c.GetCreateTime()), Caller: c.GetCaller(), Stats: trafficOf(c.GetStats()),
 		H2D: halfOf(c.GetH2D()), D2H: halfOf(c.GetD2H()),
 	}
@@ -343,6 +343,11 @@ func word(e enum) string {
 		}
 	}
 	return strings.ToLower(name)
+}
+
+// kindRecord is the kind of the device of a record.
+type kindRecord struct {
+	Kind string `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
 }
 
 // deviceKind is the kind of a device; empty if the server does not tell.

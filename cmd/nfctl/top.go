@@ -26,9 +26,9 @@ type topRecord struct {
 
 // topDeviceRecord is what a device does.
 type topDeviceRecord struct {
-	Context      string            `json:"context" doc:"with --all the context of its server; else empty"`
-	Device       string            `json:"device" doc:"name of the device"`
-	Kind         string            `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	Context string `json:"context" doc:"with --all the context of its server; else empty"`
+	Device  string `json:"device" doc:"name of the device"`
+	kindRecord
 	State        string            `json:"state" doc:"state of the device, as in nfctl list"`
 	Epoch        uint32            `json:"epoch" doc:"counts resets"`
 	Failure      *failureRecord    `json:"failure" doc:"why it does not answer; null if it does"`
@@ -65,7 +65,7 @@ type topChannelRecord struct {
 	Context string `json:"context" doc:"with --all the context of its server; else empty"`
 	Device  string `json:"device" doc:"name of the device"`
 	farEnd
-	Kind  string `json:"kind" doc:"kind of the device that the figures are of: simulated, emulated or hardware; empty if the server does not tell"`
+	kindRecord
 	Owner string `json:"owner" doc:"server or application"`
 	nowRecord
 	ratesRecord
@@ -152,7 +152,7 @@ func compare(before, now sample, channels int) topRecord {
 	}
 	for _, c := range now.channels {
 		x := channelOf(c)
-		r.Channels = append(r.Channels, topChannelRecord{"", x.Device, x.farEnd, x.Kind, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
+		r.Channels = append(r.Channels, topChannelRecord{"", x.Device, x.farEnd, x.kindRecord, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
 	}
 	slices.SortStableFunc(r.Channels, busiest)
 	r.Channels = r.Channels[:min(channels, len(r.Channels))]
@@ -164,7 +164,7 @@ func busiest(a, b topChannelRecord) int { return cmp.Compare(b.all().Bytes, a.al
 
 func topDevice(d *nfcommsv1.Device, g *nfcommsv1.GetDiagnosticsResponse, rates ratesRecord) topDeviceRecord {
 	return topDeviceRecord{
-		Device: deviceID(d.GetName()), Kind: deviceKind(d.GetKind()), State: word(d.GetState()), Epoch: d.GetEpoch(), Failure: failureOf(g.GetFailure()),
+		Device: deviceID(d.GetName()), kindRecord: kindRecord{deviceKind(d.GetKind())}, State: word(d.GetState()), Epoch: d.GetEpoch(), Failure: failureOf(g.GetFailure()),
 		OpenChannels: d.GetStats().GetOpenChannels(), BlockedCalls: d.GetStats().GetBlockedCalls(),
 		HeartbeatAge: secondsOrNil(g.GetHeartbeatAge()), Heartbeat: heartbeatOf(g.GetHeartbeat()),
 		Diagnostic: diagnosticOf(g.GetDiagnostic()), Memories: memoriesOf(g.GetMemories()),
