@@ -23,10 +23,11 @@ var fake func(t *testing.T, options string) bridge.Device
 // module.
 var devices = flag.String("kdev", os.Getenv("NFC_KDEV"), "test these devices, such as dev:0,dev:1 (default $NFC_KDEV)")
 
-// openVerified opens devices whose slots are verified: real ones, or those of a fake module.
-func openVerified(t *testing.T) bridgetest.OpenFunc {
+// openVerified opens devices whose slots are verified, more than so many of a real one: such, or those of a
+// fake module.
+func openVerified(t *testing.T, slots int) bridgetest.OpenFunc {
 	if *devices != "" {
-		traced(t)
+		traced(t, slots)
 	}
 	return opener(t)
 }
@@ -42,4 +43,4 @@ func opener(t *testing.T) bridgetest.OpenFunc {
 }
 
 // TestConformance runs every rule of the contract.
-func TestConformance(t *testing.T) { bridgetest.Run(t, openVerified(t)) }
+func TestConformance(t *testing.T) { bridgetest.Run(t, openVerified(t, 1000)) }

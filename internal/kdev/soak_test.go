@@ -13,7 +13,7 @@ var (
 )
 
 // TestSoak is that of package sim. A campaign is -faults 100000.
-func TestSoak(t *testing.T) { bridgetest.Soak(t, openVerified(t), *faults) }
+func TestSoak(t *testing.T) { bridgetest.Soak(t, openVerified(t, 100), *faults) }
 
 // TestChaos is that of package sim. A campaign is -calls 1000000.
-func TestChaos(t *testing.T) { bridgetest.Chaos(t, openVerified(t), *calls) }
+func TestChaos(t *testing.T) { bridgetest.Chaos(t, openVerified(t, 100), *calls) }
