@@ -45,9 +45,11 @@ static const struct nfcomms_reset narrow = {
 	.islands = 1,
 };
 
-/* Many of them, of a user without any right; told when all have begun. */
+/* Files of a user without any right, and transfers that stall; told when all have begun. */
 struct attack {
+	uid_t uid;
 	uint32_t first; /* target */
+	int files, stalled; /* … so many of each file */
 	int ready;
 };
 
@@ -56,15 +58,14 @@ static int attack(void *argument)
 	const struct attack *a = argument;
 	struct lazy memory = lazy_pages(PAGE, 0);
 
-	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(a->uid))
 		return 1;
-	for (int i = 0; i < FILES && !test_failures(); i++) {
+	for (int i = 0; i < a->files && !test_failures(); i++) {
+		uint32_t first = a->first + i * a->stalled;
 		int fd = client();
 
-		for (int k = 0; k < STALLED && !test_failures(); k++)
-			stall_worker(fd,
-				     subscribe(fd, a->first + i * STALLED + k),
-				     &memory);
+		for (int k = 0; k < a->stalled && !test_failures(); k++)
+			stall_worker(fd, subscribe(fd, first + k), &memory);
 	}
 	await_fault(&memory);
 	if (write(a->ready, "", 1) != 1 || test_failures())
@@ -88,7 +89,7 @@ CASE(transfers_that_stall_by_the_hundred)
 {
 	int fd = fresh_as(narrow), way[2];
 	uint8_t *p = pages(BULK, 1);
-	struct attack a = { .first = 0 };
+	struct attack a = { NOBODY, .files = FILES, .stalled = STALLED };
 	pid_t pid;
 	char byte;
 
@@ -228,28 +229,6 @@ CASE(files_that_wait_for_a_worker_end)
 	check_device();
 }
 
-struct user {
-	uid_t uid;
-	uint32_t first; /* target */
-	int ready;
-};
-
-/* Occupy every worker of a user without any right. */
-static int occupy_as(void *argument)
-{
-	const struct user *u = argument;
-	struct lazy memory = lazy_pages(PAGE, 0);
-	int files[BUSY_FILES];
-
-	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(u->uid))
-		return 1;
-	occupy_workers(files, u->first, &memory);
-	if (write(u->ready, "", 1) != 1 || test_failures())
-		return 1;
-	pause();
-	return 0;
-}
-
 /* An operation ends although no thread is free that it could have. */
 CASE(an_operation_that_waits_for_a_thread_ends)
 {
@@ -265,10 +244,10 @@ CASE(an_operation_that_waits_for_a_thread_ends)
 		 NFC_OK);
 	CHECK_EQ(chmod(node(), 0666), 0);
 	for (int i = 0; i < BUSY_USERS; i++) {
-		struct user u = { NOBODY - i, first + 1 + i * USER_WORKERS,
-				  way[1] };
+		struct attack a = { NOBODY - i, first + 1 + i * USER_WORKERS,
+				    BUSY_FILES, FILE_WORKERS, way[1] };
 
-		pid[i] = child(occupy_as, &u);
+		pid[i] = child(attack, &a);
 		CHECK(read(way[0], &byte, 1) == 1);
 	}
 	stall_worker(fd, subscribe(fd, first), &memory);
